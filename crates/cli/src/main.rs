@@ -1,0 +1,2 @@
+//! `karpenter`: the one binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A real Kubernetes control plane on loopback, for tests that only a real API server can decide.

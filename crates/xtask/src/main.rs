@@ -1,0 +1,2 @@
+//! Developer commands: everything CI runs, run the same way locally.
+fn main() {}
