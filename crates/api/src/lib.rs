@@ -1,2 +1,15 @@
 //! The Kubernetes API of Karpenter: custom resource types, their CRDs, every observable name, status
 //! conditions, drift hashes and runtime validation.
+
+pub mod aws;
+pub mod azure;
+pub mod capacitybuffer;
+pub mod crds;
+pub mod kwok;
+pub mod nodeclaim;
+pub mod nodeoverlay;
+pub mod nodepool;
+pub mod provider;
+pub mod resource;
+pub mod schema;
+pub mod shared;

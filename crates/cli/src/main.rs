@@ -1,2 +1,37 @@
-//! `karpenter`: the one binary.
-fn main() {}
+//! `karpenter`: the one binary. Each subcommand has its own file.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod crds;
+
+/// Just-in-time nodes for any Kubernetes cluster.
+#[derive(Parser)]
+#[command(name = "karpenter", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Crds(crds::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Crds(args) => crds::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The chain of causes in one line: what failed, then why.
+            #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+            {
+                eprintln!("error: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
