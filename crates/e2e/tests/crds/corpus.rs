@@ -114,11 +114,8 @@ fn parse(text: &str, name: &str) -> Result<File> {
     let mut document: Document = serde_saphyr::from_str_with_options(text, options)?;
     for case in &mut document.cases {
         case.check().with_context(|| case.name.clone())?;
-        for value in [&mut case.patch, &mut case.update, &mut case.status, &mut case.stored] {
-            if let Some(value) = value {
-                expand(value)?;
-            }
-        }
+        let values = [&mut case.patch, &mut case.update, &mut case.status, &mut case.stored];
+        values.into_iter().flatten().try_for_each(expand)?;
     }
     let mut names: Vec<_> = document.cases.iter().map(|case| &case.name).collect();
     names.sort();

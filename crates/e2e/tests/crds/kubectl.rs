@@ -6,7 +6,7 @@ use api::provider::Provider::{self, Aws, Azure, Kwok};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, cluster};
+use crate::cluster::{Cluster, cluster, text};
 use crate::corpus;
 use crate::run::endpoints;
 
@@ -27,13 +27,17 @@ fn object(provider: Provider, plural: &str, name: &str, patch: &Value) -> Value 
 #[track_caller]
 fn create(cluster: &Cluster, object: &Value) {
     let path = &endpoints(cluster, object).expect("the kind has a CRD")[0].path;
-    let created = cluster.send(Method::POST, path, Some(object)).unwrap();
-    assert!(created.is_success(), "{}", created.message());
+    send(cluster, Method::POST, path, object);
     if let Some(status) = object.get("status") {
-        let path = format!("{path}/{}/status", object["metadata"]["name"].as_str().unwrap());
-        let stored = cluster.send(Method::PATCH, &path, Some(&json!({"status": status}))).unwrap();
-        assert!(stored.is_success(), "{}", stored.message());
+        let path = format!("{path}/{}/status", text(object, "/metadata/name"));
+        send(cluster, Method::PATCH, &path, &json!({"status": status}));
     }
+}
+
+#[track_caller]
+fn send(cluster: &Cluster, method: Method, path: &str, body: &Value) {
+    let reply = cluster.send(method, path, Some(body)).expect("the API server answers");
+    assert!(reply.is_success(), "{}", reply.message());
 }
 
 /// What kubectl prints, once it knows the kind.

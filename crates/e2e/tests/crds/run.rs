@@ -129,12 +129,12 @@ impl Trial<'_> {
         self.accept(case, reply.body, false);
 
         let mut changed = created;
-        let (target, patch) = match (&case.update, &case.status) {
+        let (target, change) = match (&case.update, &case.status) {
             (Some(update), _) => (format!("{own_path}?fieldManager=crds"), update.clone()),
             (_, Some(status)) => (format!("{own_path}/status?fieldManager=crds"), json!({"status": status})),
             _ => bail!("a case that is not about creation changes something"),
         };
-        corpus::merge(&mut changed, &patch);
+        corpus::merge(&mut changed, &change);
         let reply = self.send(Method::PUT, &target, &changed)?;
         let verdict = self.judge(case, reply)?;
         let reply = self.cluster.send(Method::DELETE, &own_path, None)?;
