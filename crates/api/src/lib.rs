@@ -5,6 +5,7 @@ pub mod aws;
 pub mod azure;
 pub mod capacitybuffer;
 pub mod crds;
+pub mod hash;
 pub mod kwok;
 pub mod nodeclaim;
 pub mod nodeoverlay;
