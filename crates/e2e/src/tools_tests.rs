@@ -1,0 +1,163 @@
+//! The build logic against a scripted `go`, so that nothing is compiled here.
+
+use super::*;
+
+/// A workshop whose `go` is the given shell script; `$out` is the file to write in a build.
+struct Fixture {
+    dir: tempfile::TempDir,
+    workshop: Workshop,
+}
+
+impl Fixture {
+    fn new(go_version: &str, build: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let go = dir.path().join("go");
+        let script = format!(
+            "#!/bin/sh\nif [ \"$1\" = env ]; then {go_version}; exit; fi\n\
+             out=$6; here={}; echo call >>$here/calls\n{build}\n",
+            dir.path().display()
+        );
+        // Another process writes it: while this one has the file open for writing, a child that another test
+        // forks at that moment would inherit it, and executing it would fail with "text file busy".
+        let write = "printf %s \"$1\" >\"$2\" && chmod +x \"$2\"";
+        assert!(Command::new("sh").args(["-c", write, "sh", &script]).arg(&go).status().unwrap().success());
+        fs::create_dir_all(dir.path().join("tools/etcd")).unwrap();
+        let workshop = Workshop {
+            go,
+            sources: dir.path().join("tools"),
+            cache: dir.path().join("cache"),
+            rate_limit_pause: Duration::ZERO,
+            say: |_| {},
+        };
+        let fixture = Self { dir, workshop };
+        fixture.pin_etcd("v3.7.3");
+        fixture
+    }
+
+    fn pin_etcd(&self, version: &str) {
+        let folder = self.dir.path().join("tools/etcd");
+        let go_mod = format!("module x\n\ngo 1.26.0\n\nrequire go.etcd.io/etcd/server/v3 {version}\n");
+        fs::write(folder.join("go.mod"), go_mod).unwrap();
+        fs::write(folder.join("go.sum"), "").unwrap();
+    }
+
+    fn calls(&self) -> usize {
+        fs::read_to_string(self.dir.path().join("calls")).map_or(0, |calls| calls.lines().count())
+    }
+
+    fn etcd(&self) -> Result<PathBuf> {
+        self.workshop.path(Tool::Etcd)
+    }
+}
+
+const GO_126: &str = "echo go1.26.8";
+
+#[test]
+fn a_tool_is_built_once_per_version() {
+    let fixture = Fixture::new(GO_126, "touch $out");
+    let first = fixture.etcd().unwrap();
+    assert!(first.is_file());
+    assert_eq!(fixture.etcd().unwrap(), first);
+    assert_eq!(fixture.calls(), 1);
+
+    fixture.pin_etcd("v3.7.4");
+    let second = fixture.etcd().unwrap();
+    assert_ne!(second, first);
+    assert!(second.to_str().unwrap().contains("/etcd-v3.7.4-"), "{second:?}");
+    assert_eq!(fixture.calls(), 2);
+}
+
+#[test]
+fn parallel_callers_build_once() {
+    let fixture = Fixture::new(GO_126, "sleep 0.2; touch $out");
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| fixture.etcd().unwrap());
+        }
+    });
+    assert_eq!(fixture.calls(), 1);
+}
+
+#[test]
+fn a_missing_go_is_one_clear_sentence() {
+    let mut fixture = Fixture::new(GO_126, "touch $out");
+    fixture.workshop.go = fixture.dir.path().join("absent");
+    assert_eq!(
+        format!("{:#}", fixture.etcd().unwrap_err()),
+        "Go 1.26 or newer is needed to build etcd: \
+         install it from your package manager or go.dev and put `go` on PATH"
+    );
+}
+
+#[test]
+fn an_old_go_is_one_clear_sentence() {
+    let fixture = Fixture::new("echo go1.19.8", "touch $out");
+    assert_eq!(
+        format!("{:#}", fixture.etcd().unwrap_err()),
+        "Go 1.26 or newer is needed to build etcd (`go` says: go1.19.8): \
+         install it from your package manager or go.dev and put `go` on PATH"
+    );
+    assert_eq!(fixture.calls(), 0);
+}
+
+#[test]
+fn a_toolchain_that_cannot_be_fetched_is_one_clear_sentence() {
+    let fixture = Fixture::new("echo 'go: download go1.26.0: no route' >&2; exit 1", "touch $out");
+    let error = format!("{:#}", fixture.etcd().unwrap_err());
+    assert!(error.contains("needed to build etcd (`go` says: go: download go1.26.0: no route)"), "{error}");
+}
+
+#[test]
+fn a_rate_limited_build_is_tried_again() {
+    let fixture = Fixture::new(
+        GO_126,
+        "if [ $(wc -l <$here/calls) -lt 3 ]; then echo '429 Too Many Requests' >&2; exit 1; fi; touch $out",
+    );
+    assert!(fixture.etcd().is_ok());
+    assert_eq!(fixture.calls(), 3);
+}
+
+#[test]
+fn a_proxy_that_never_recovers_is_an_error() {
+    let fixture = Fixture::new(GO_126, "echo '429 Too Many Requests' >&2; exit 1");
+    let error = format!("{:#}", fixture.etcd().unwrap_err());
+    assert!(error.contains("go build of etcd failed:\n429 Too Many Requests"), "{error}");
+    assert_eq!(fixture.calls(), 3);
+}
+
+#[test]
+fn a_failed_build_shows_the_last_lines_and_leaves_nothing_behind() {
+    let fixture = Fixture::new(GO_126, "seq 100 >&2; exit 1");
+    let error = format!("{:#}", fixture.etcd().unwrap_err());
+    assert!(error.ends_with("\n99\n100") && !error.contains("\n50\n"), "{error}");
+    assert!(fixture.etcd().is_err());
+    assert_eq!(fixture.calls(), 2);
+}
+
+#[test]
+fn kubernetes_tools_are_stamped_with_their_version() {
+    let flags = Tool::Kubectl.ldflags("v1.36.3", "").unwrap();
+    assert_eq!(
+        flags,
+        "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 \
+         -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
+    );
+}
+
+#[test]
+fn every_tool_is_pinned_in_this_repository() {
+    let workshop = Workshop::from_environment().unwrap();
+    for tool in Tool::ALL {
+        let pin = workshop.pin(tool).unwrap();
+        let imports = fs::read_to_string(pin.folder.join("tools.go")).unwrap();
+        assert!(imports.contains(&format!("{:?}", pin.source.package)), "{tool:?}");
+    }
+}
+
+#[test]
+fn the_digest_is_the_published_fnv1a() {
+    // The known value for "a" is af63dc4c8601ec8c; one zero byte for the border follows.
+    let expected = 0xaf63_dc4c_8601_ec8c_u64.wrapping_mul(0x0000_0100_0000_01b3);
+    assert_eq!(fnv1a(&["a"]), expected);
+    assert_ne!(fnv1a(&["a", "b"]), fnv1a(&["ab", ""]));
+}
