@@ -4,6 +4,7 @@
 pub mod aws;
 pub mod azure;
 pub mod capacitybuffer;
+pub mod conditions;
 pub mod crds;
 pub mod hash;
 pub mod kwok;

@@ -71,17 +71,15 @@ fn node_class_reference(reference: &NodeClassReference) -> u64 {
 mod tests {
     use super::*;
 
-    /// A pool whose template holds the reference of the vectors and `spec`, given as YAML flow.
+    /// The hash of a pool whose template holds the vectors' reference, changed by `metadata` and `spec`.
+    #[expect(clippy::needless_pass_by_value, reason = "json! at the call sites makes values")]
     fn hash(metadata: serde_json::Value, spec: serde_json::Value) -> String {
         let mut template = serde_json::json!({
             "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
             "requirements": [],
             "expireAfter": "720h",
         });
-        let (target, serde_json::Value::Object(changes)) = (template.as_object_mut().unwrap(), spec) else {
-            panic!("the change is an object")
-        };
-        target.extend(changes);
+        template.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let pool = serde_json::json!({
             "metadata": {"name": "default"},
             "spec": {"template": {"metadata": metadata, "spec": template}},
