@@ -105,7 +105,8 @@ fn spec_rules() -> Vec<Rule> {
     ]
 }
 
-/// How Azure VMs are configured. An absent `spec` has no defaults, as on the API server.
+// Nothing is defaulted where `spec` is absent altogether, as on the API server.
+/// How Azure VMs are configured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AKSNodeClassSpec {

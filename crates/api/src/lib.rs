@@ -4,7 +4,9 @@
 pub mod aws;
 pub mod azure;
 pub mod capacitybuffer;
+pub mod conditions;
 pub mod crds;
+pub mod hash;
 pub mod kwok;
 pub mod nodeclaim;
 pub mod nodeoverlay;

@@ -35,6 +35,7 @@ impl Column {
     }
 
     /// The same column with a description.
+    #[must_use]
     pub const fn described(self, description: &'static str) -> Self {
         Self { description: Some(description), ..self }
     }

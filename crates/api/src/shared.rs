@@ -84,24 +84,24 @@ pub struct Requirement {
 /// Which label keys and how many values a kind accepts in its requirements.
 #[derive(Clone, Copy)]
 enum RequirementRules {
-    NodePool,
-    NodeClaim,
-    NodeOverlay,
+    Pool,
+    Claim,
+    Overlay,
 }
 
 /// The `requirements` of a NodePool.
 pub fn node_pool_requirements(_: &mut SchemaGenerator) -> Schema {
-    requirements(RequirementRules::NodePool)
+    requirements(RequirementRules::Pool)
 }
 
 /// The `requirements` of a NodeClaim, which may name the NodePool.
 pub fn node_claim_requirements(_: &mut SchemaGenerator) -> Schema {
-    requirements(RequirementRules::NodeClaim)
+    requirements(RequirementRules::Claim)
 }
 
 /// The `requirements` of a NodeOverlay, which select and therefore know no `minValues`.
 pub fn node_overlay_requirements(_: &mut SchemaGenerator) -> Schema {
-    requirements(RequirementRules::NodeOverlay)
+    requirements(RequirementRules::Overlay)
 }
 
 fn requirements(kind: RequirementRules) -> Schema {
@@ -112,7 +112,7 @@ fn requirements(kind: RequirementRules) -> Schema {
         ),
         rule(r#"self != "kubernetes.io/hostname""#, r#"label "kubernetes.io/hostname" is restricted"#),
     ];
-    if let RequirementRules::NodePool = kind {
+    if let RequirementRules::Pool = kind {
         let nodepool =
             rule(r#"self != "karpenter.sh/nodepool""#, r#"label "karpenter.sh/nodepool" is restricted"#);
         key_rules.insert(1, nodepool);
@@ -147,7 +147,7 @@ fn requirements(kind: RequirementRules) -> Schema {
         },
         "required": ["key", "operator"],
     });
-    if !matches!(kind, RequirementRules::NodeOverlay) {
+    if !matches!(kind, RequirementRules::Overlay) {
         let min_values = serde_json::json!({
             "type": "integer",
             "description": "How many different values must remain to choose from. Alpha.",
@@ -181,7 +181,7 @@ fn arity_rules(kind: RequirementRules) -> Vec<Rule> {
         )
     };
     match kind {
-        RequirementRules::NodePool | RequirementRules::NodeClaim => vec![
+        RequirementRules::Pool | RequirementRules::Claim => vec![
             in_has_values,
             comparison(
                 "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value",
@@ -191,7 +191,7 @@ fn arity_rules(kind: RequirementRules) -> Vec<Rule> {
                 "requirements with 'minValues' must have at least that many values specified in the 'values' field",
             ),
         ],
-        RequirementRules::NodeOverlay => vec![
+        RequirementRules::Overlay => vec![
             rule(
                 "self.all(x, x.operator == 'NotIn' ? x.values.size() != 0 : true)",
                 "requirements with operator 'NotIn' must have a value defined",

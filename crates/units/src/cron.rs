@@ -33,8 +33,8 @@ const NANOS_PER_SECOND: i128 = 1_000_000_000;
 pub enum CronError {
     /// There are not five fields.
     #[error(
-        "invalid schedule {value:?}: it has {found} fields; expected five (minute, hour, day of month, month, \
-         day of week) or one of @yearly, @monthly, @weekly, @daily, @hourly"
+        "invalid schedule {value:?}: it has {found} fields; expected five (minute, hour, day of month, \
+         month, day of week) or one of @yearly, @monthly, @weekly, @daily, @hourly"
     )]
     FieldCount {
         /// The whole text.
@@ -44,8 +44,8 @@ pub enum CronError {
     },
     /// The text starts with `@` but is no known descriptor.
     #[error(
-        "invalid schedule {value:?}: expected one of @yearly, @annually, @monthly, @weekly, @daily, @midnight, \
-         @hourly or @every followed by a duration"
+        "invalid schedule {value:?}: expected one of @yearly, @annually, @monthly, @weekly, @daily, \
+         @midnight, @hourly or @every followed by a duration"
     )]
     Descriptor {
         /// The whole text.

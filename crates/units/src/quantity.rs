@@ -1,8 +1,8 @@
 //! Kubernetes quantities (`500m`, `1.5Gi`, `1e3`) as exact fixed-point numbers. Entry: [`Quantity`].
 //!
 //! A quantity is a whole number of nanos, the smallest step Kubernetes knows, together with the suffix family
-//! it is printed in. Kubernetes itself computes without an upper bound for decimal quantities; here every value
-//! saturates at [`Quantity::MAX`] (10^29, a hundred billion exa), far beyond any cluster.
+//! it is printed in. Kubernetes itself computes without an upper bound for decimal quantities; here every
+//! value saturates at [`Quantity::MAX`] (10^29, a hundred billion exa), far beyond any cluster.
 
 mod parse;
 mod print;
@@ -17,8 +17,8 @@ use std::str::FromStr;
 const NANOS_PER_UNIT: i128 = 1_000_000_000;
 const NANOS_PER_MILLI: i128 = 1_000_000;
 
-/// The largest magnitude in nanos. A power of ten, so that a saturated value prints as a round number, and low
-/// enough that the sum of any two fits an `i128` after saturating addition.
+/// The largest magnitude in nanos: the largest power of ten that fits, so that a saturated value prints as a
+/// round number.
 const LIMIT: i128 = 10_i128.pow(38);
 
 /// Decimal suffixes with their power of ten, smallest first, without gaps in steps of three.
@@ -67,8 +67,8 @@ pub enum Format {
 
 /// An exact amount of a resource.
 ///
-/// Equality and order look at the value only, so `1Ki == 1024`. Printing gives the canonical form: no fraction,
-/// no lost precision, the largest suffix of the quantity's own family.
+/// Equality and order look at the value only, so `1Ki == 1024`. Printing gives the canonical form: no
+/// fraction, no lost precision, the largest suffix of the quantity's own family.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quantity {
     nanos: i128,
@@ -117,11 +117,12 @@ impl Quantity {
     /// The nearest floating-point value, for metrics and prices.
     #[expect(clippy::cast_precision_loss, reason = "an approximation is what the caller asks for")]
     pub fn as_f64(self) -> f64 {
-        // Whole numbers are converted without the division, which would round a second time.
-        if self.nanos % NANOS_PER_UNIT == 0 {
-            (self.nanos / NANOS_PER_UNIT) as f64
-        } else {
+        // Dividing rounds once if the nanos convert exactly; beyond that adding the fraction loses less.
+        if self.nanos.unsigned_abs() < 1 << f64::MANTISSA_DIGITS {
             self.nanos as f64 / NANOS_PER_UNIT as f64
+        } else {
+            let fraction = (self.nanos % NANOS_PER_UNIT) as f64 / NANOS_PER_UNIT as f64;
+            (self.nanos / NANOS_PER_UNIT) as f64 + fraction
         }
     }
 
@@ -172,7 +173,8 @@ impl FromStr for Quantity {
     type Err = QuantityError;
 
     /// Accepts what Kubernetes accepts. Values finer than a nano are rounded away from zero, binary ones are
-    /// capped at 2^63-1 in magnitude.
+    /// capped at 2^63-1 in magnitude. In JSON, Kubernetes also takes bare numbers and trims white space; that
+    /// is left to the caller.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         parse::read(text).map(|reading| reading.quantity)
     }

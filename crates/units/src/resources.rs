@@ -50,8 +50,8 @@ impl fmt::Display for ResourceName {
     }
 }
 
-/// Amounts by resource name. A name that is not present counts as zero in every comparison, but stays distinct
-/// from one that is present with zero.
+/// Amounts by resource name. A name that is not present counts as zero in every comparison, but stays
+/// distinct from one that is present with zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resources(BTreeMap<ResourceName, Quantity>);
 
@@ -107,7 +107,7 @@ impl Resources {
         }
     }
 
-    /// Lowers every amount to that of `other` where that is smaller; the result has the names present in both.
+    /// Lowers every amount to that of `other` where that is smaller; the result has the names in both only.
     pub fn lower_to(&mut self, other: &Self) {
         self.0.retain(|name, own| match other.0.get(name) {
             Some(quantity) => {

@@ -21,7 +21,7 @@ impl<'de> Deserialize<'de> for Quantity {
     }
 }
 
-/// Kubernetes accepts numbers as well as strings.
+/// Kubernetes accepts numbers as well as strings, ignores spaces around them, and takes null for zero.
 struct QuantityVisitor;
 
 impl Visitor<'_> for QuantityVisitor {
@@ -32,7 +32,11 @@ impl Visitor<'_> for QuantityVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Quantity, E> {
-        text.parse().map_err(E::custom)
+        text.trim().parse().map_err(E::custom)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Quantity, E> {
+        Ok(Quantity::ZERO)
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Quantity, E> {
@@ -77,4 +81,48 @@ fn from_text<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
 ) -> Result<T, D::Error> {
     let text = Cow::<'de, str>::deserialize(deserializer)?;
     text.parse().map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, written: &str) {
+        let quantity: Quantity = serde_json::from_str(json).expect(json);
+        assert_eq!(serde_json::to_string(&quantity).expect("a quantity is a string"), format!("{written:?}"));
+    }
+
+    #[test]
+    fn quantities_are_read_from_strings_and_numbers() {
+        check(r#""1500m""#, "1500m");
+        check(r#"" 2048Gi ""#, "2Ti");
+        check("2", "2");
+        check("1.5", "1500m");
+        check("-3", "-3");
+        check("18446744073709551615", "18446744073709551615");
+        check("null", "0");
+    }
+
+    #[test]
+    fn durations_are_written_as_go_does_and_nillable_ones_as_they_came() {
+        let plain: GoDuration = serde_json::from_str(r#""48h""#).expect("a duration");
+        assert_eq!(serde_json::to_string(&plain).expect("a string"), r#""48h0m0s""#);
+        for text in ["720h", "Never", "90m"] {
+            let json = format!("{text:?}");
+            let nillable: NillableDuration = serde_json::from_str(&json).expect("a duration or Never");
+            assert_eq!(serde_json::to_string(&nillable).expect("a string"), json);
+        }
+    }
+
+    #[test]
+    fn bad_text_is_refused_with_the_reason() {
+        let error = serde_json::from_str::<Quantity>(r#""1KB""#).expect_err("not a quantity").to_string();
+        assert!(error.contains("1KB"), "{error}");
+        let error = serde_json::from_str::<Quantity>("true").expect_err("not a quantity").to_string();
+        assert!(error.contains("expected a quantity such as 2, 100m or 1Gi"), "{error}");
+        let error =
+            serde_json::from_str::<GoDuration>(r#""5 minutes""#).expect_err("no duration").to_string();
+        assert!(error.contains("5 minutes"), "{error}");
+    }
 }

@@ -1,2 +1,52 @@
 //! Developer commands: everything CI runs, run the same way locally.
-fn main() {}
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program talks to a person")]
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+mod ci;
+mod crds;
+mod layers;
+mod run;
+mod tidy;
+
+const HELP: &str = "\
+cargo xtask ci              everything below, as CI does
+cargo xtask test            all tests: pure ones, then those on a real control plane
+cargo xtask e2e             only the tests on a real control plane
+cargo xtask crds [--check]  write the CRDs into the chart, or fail if they are out of date
+cargo xtask layers          prove the dependency rules of ARCHITECTURE.md
+cargo xtask tidy            prove the rules for files and documents; print their sizes
+cargo xtask tools           build etcd, Kubernetes and Helm from their Go modules (once, cached)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        ["ci"] => ci::all(),
+        ["test"] => ci::test(&["--workspace"]),
+        ["e2e"] => ci::test(&["--package", "karpenter-e2e"]),
+        ["crds"] => crds::write(),
+        ["crds", "--check"] => crds::check(),
+        ["layers"] => layers::check(),
+        ["tidy"] => tidy::check(),
+        ["tools"] => ci::tools(),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        other => bail!("unknown command {:?}\n{HELP}", other.join(" ")),
+    }
+}

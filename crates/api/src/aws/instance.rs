@@ -112,6 +112,15 @@ pub enum InstanceStorePolicy {
     RAID0,
 }
 
+impl InstanceStorePolicy {
+    /// The policy's name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RAID0 => "RAID0",
+        }
+    }
+}
+
 /// One network interface of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

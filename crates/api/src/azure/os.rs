@@ -41,8 +41,8 @@ pub struct KubeletConfiguration {
     #[schemars(extend("enum" = ["restricted", "best-effort", "none", "single-numa-node"]))]
     pub topology_manager_policy: String,
     /// Kernel settings that pods may change although they are not isolated.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allowed_unsafe_sysctls: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_unsafe_sysctls: Option<Vec<String>>,
     /// The size at which a container's log is rotated.
     #[serde(default = "container_log_max_size", skip_serializing_if = "String::is_empty")]
     #[schemars(extend("pattern" = SIZE))]

@@ -5,7 +5,7 @@ use super::{BINARY_SUFFIXES, DECIMAL_SUFFIXES, Format, LIMIT, NANOS_PER_UNIT, Qu
 /// Kubernetes reads decimal numbers of up to this many digits directly into an integer.
 const DIRECT_DIGITS: usize = 18;
 
-/// For binary quantities the digits of the number and of the suffix (three per power of 1024) share this many.
+/// For binary quantities the digits of the number and of the suffix, three per power of 1024, share these.
 const DIRECT_BINARY_DIGITS: usize = 14;
 
 /// A quantity that was read from a text.
@@ -97,8 +97,8 @@ fn reads_directly(number: &Number, suffix: &Suffix) -> bool {
     }
 }
 
-/// The check by which Kubernetes decides that a text needs no rewriting. It is cheap rather than right: signs,
-/// leading zeros and fractions of three, six or nine digits slip through.
+/// The check by which Kubernetes decides that a text needs no rewriting. It is cheap rather than right:
+/// signs, leading zeros and fractions of three, six or nine digits slip through.
 fn looks_canonical(number: &Number, suffix: &Suffix) -> bool {
     match suffix {
         Suffix::Decimal { exponent, .. } => {

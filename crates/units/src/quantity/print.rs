@@ -26,14 +26,13 @@ fn canonical(quantity: Quantity) -> String {
     }
 }
 
-/// Kubernetes drops the suffix beyond the largest one and so prints 1000E as `1`; here the number grows instead.
+/// Kubernetes has no suffix beyond the largest one and so prints 1000E as `1`; here the number grows instead.
 fn decimal(nanos: i128) -> String {
     let (number, steps) = strip_factors(nanos, 1000, DECIMAL_SUFFIXES.len() - 1);
     format!("{number}{}", DECIMAL_SUFFIXES[steps].0)
 }
 
 fn binary(units: i128) -> String {
-    // At least one factor is not guaranteed: 1025 prints without a suffix.
     match strip_factors(units, 1024, BINARY_SUFFIXES.len()) {
         (number, 0) => number.to_string(),
         (number, steps) => format!("{number}{}", BINARY_SUFFIXES[steps - 1]),
@@ -85,6 +84,7 @@ mod tests {
         check("0.5Ki", "512");
         check("1.0009765625Ki", "1025");
         check("8Ei", "9223372036854775807");
+        check("62.5Ki", "64000");
     }
 
     #[test]
