@@ -8,6 +8,7 @@ pub mod conditions;
 pub mod crds;
 pub mod hash;
 pub mod kwok;
+pub mod labels;
 pub mod names;
 pub mod nodeclaim;
 pub mod nodeoverlay;
