@@ -17,3 +17,4 @@ pub mod provider;
 pub mod resource;
 pub mod schema;
 pub mod shared;
+pub mod validation;
