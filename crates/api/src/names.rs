@@ -1,7 +1,7 @@
 //! Every name that something outside the process can see: the contract of a drop-in replacement.
 //!
 //! One constant per name, grouped by what it names; providers have their own groups. Each group is one
-//! [`define!`] block, which also builds the list `ALL`, so a constant cannot be missing from the snapshot in
+//! `define!` block, which also builds the list `ALL`, so a constant cannot be missing from the snapshot in
 //! `tests/names.txt`: any change of the contract shows in review. Metrics, events, flags and gates are
 //! structures that the registry, the event sink and the command line use as they are.
 
