@@ -3,17 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use api::aws::EC2NodeClass;
-use api::azure::AKSNodeClass;
-use api::conditions::HasConditions;
 use api::names::events::Event;
 use api::names::flags::Flag;
 use api::names::gates::Gate;
 use api::names::metrics::{self, Metric, status};
 use api::names::*;
-use api::nodeclaim::NodeClaim;
-use api::nodeoverlay::NodeOverlay;
-use api::nodepool::NodePool;
 use expect_test::expect_file;
 
 #[derive(Default)]
@@ -201,13 +195,4 @@ fn metrics_have_ascending_buckets_and_distinct_labels() {
         }
         assert!(metric.help.ends_with('.'), "{}", metric.name);
     }
-}
-
-#[test]
-fn ready_depends_on_the_conditions_that_are_named_so() {
-    assert_eq!(NodePool::DEPENDENTS, conditions::node_pool::DEPENDENTS);
-    assert_eq!(NodeClaim::DEPENDENTS, conditions::node_claim::DEPENDENTS);
-    assert_eq!(NodeOverlay::DEPENDENTS, conditions::node_overlay::DEPENDENTS);
-    assert_eq!(EC2NodeClass::DEPENDENTS, conditions::aws::DEPENDENTS);
-    assert_eq!(AKSNodeClass::DEPENDENTS, conditions::azure::DEPENDENTS);
 }
