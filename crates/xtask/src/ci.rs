@@ -54,11 +54,7 @@ pub(crate) fn tools() -> Result<()> {
 }
 
 fn require_tools() -> Result<()> {
-    require(
-        "go",
-        "version",
-        "install Go 1.26 or newer, for example with `apt-get install golang` or from go.dev",
-    )?;
+    require("go", "version", "install Go 1.26 or newer from go.dev or your package manager")?;
     require("cc", "--version", "install a C compiler, for example with `apt-get install build-essential`")
 }
 
