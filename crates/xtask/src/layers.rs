@@ -1,11 +1,14 @@
 //! `cargo xtask layers`: proves the dependency rules of ARCHITECTURE.md on cargo's own graph.
+//!
+//! Each crate is looked at alone: what it needs at build time and run time, with the features it asks for
+//! itself. Its tests may depend on anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+use cargo_metadata::{DependencyKind, MetadataCommand};
 
-use crate::run::root;
+use crate::run::{cargo_output, root};
 
 /// What a crate may use.
 struct Layer {
@@ -26,6 +29,7 @@ const BINARY_ONLY: &[&str] =
 /// From the bottom up: a crate may use only what stands above it in this list.
 const LAYERS: &[Layer] = &[
     Layer { name: "karpenter-units", may_use: &[], never: IMPURE },
+    Layer { name: "karpenter-engine", may_use: &["karpenter-units"], never: IMPURE },
     Layer { name: "karpenter-api", may_use: &["karpenter-units"], never: BINARY_ONLY },
     Layer { name: "karpenter", may_use: &["karpenter-units", "karpenter-api"], never: &["openssl", "ring"] },
     // Tests and tools.
@@ -44,9 +48,25 @@ pub(crate) fn crates() -> impl Iterator<Item = &'static str> {
 pub(crate) fn check() -> Result<()> {
     let metadata = MetadataCommand::new()
         .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
         .exec()
-        .context("reading the dependency graph")?;
-    let problems = problems(&Graph::new(&metadata)?);
+        .context("reading the workspace")?;
+    let mut problems = Vec::new();
+    for package in &metadata.packages {
+        let direct = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind != DependencyKind::Development && dependency.path.is_some());
+        problems.extend(
+            Crate {
+                name: &package.name,
+                uses: direct.map(|dependency| dependency.name.as_str()).collect(),
+                below: below(&package.name)?,
+            }
+            .problems(),
+        );
+    }
+    problems.extend(duplicates(&cargo_output(&["tree", "--workspace", "--duplicates", "--depth", "0"])?));
     if !problems.is_empty() {
         bail!("the dependency rules are broken:\n  {}", problems.join("\n  "));
     }
@@ -54,120 +74,102 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Who depends on whom at build time and run time; tests may depend on anything.
-struct Graph {
-    names: BTreeMap<PackageId, String>,
-    edges: BTreeMap<PackageId, Vec<PackageId>>,
-    members: Vec<PackageId>,
+/// Everything a crate needs, however far below it.
+fn below(package: &str) -> Result<BTreeSet<String>> {
+    let tree =
+        ["tree", "--package", package, "--edges", "normal,build", "--prefix", "none", "--format", "{p}"];
+    let names = cargo_output(&tree)?;
+    Ok(names.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
-impl Graph {
-    fn new(metadata: &Metadata) -> Result<Self> {
-        let resolve = metadata.resolve.as_ref().context("cargo gave no dependency graph")?;
-        let edges = resolve.nodes.iter().map(|node| {
-            let normal = node.deps.iter().filter(|dependency| {
-                dependency.dep_kinds.iter().any(|kind| kind.kind != DependencyKind::Development)
-            });
-            (node.id.clone(), normal.map(|dependency| dependency.pkg.clone()).collect())
-        });
-        Ok(Self {
-            names: metadata.packages.iter().map(|p| (p.id.clone(), p.name.to_string())).collect(),
-            edges: edges.collect(),
-            members: metadata.workspace_members.clone(),
-        })
-    }
-
-    fn name(&self, id: &PackageId) -> &str {
-        &self.names[id]
-    }
-
-    /// Everything below a crate, with the path that leads there.
-    fn below(&self, from: &PackageId) -> BTreeMap<PackageId, Vec<String>> {
-        let mut found = BTreeMap::new();
-        let mut queue = vec![(from.clone(), vec![self.name(from).to_owned()])];
-        while let Some((id, path)) = queue.pop() {
-            for next in self.edges.get(&id).into_iter().flatten() {
-                if !found.contains_key(next) {
-                    let path = [path.clone(), vec![self.name(next).to_owned()]].concat();
-                    found.insert(next.clone(), path.clone());
-                    queue.push((next.clone(), path));
-                }
-            }
-        }
-        found
-    }
+/// A crate of ours and what it depends on.
+struct Crate<'a> {
+    name: &'a str,
+    /// Crates of ours it uses directly.
+    uses: Vec<&'a str>,
+    /// Everything it needs.
+    below: BTreeSet<String>,
 }
 
-fn problems(graph: &Graph) -> Vec<String> {
-    let mut problems = Vec::new();
-    let members: BTreeSet<&PackageId> = graph.members.iter().collect();
-    for id in &graph.members {
-        let name = graph.name(id);
+impl Crate<'_> {
+    fn problems(&self) -> Vec<String> {
+        let name = self.name;
         let Some(layer) = LAYERS.iter().find(|layer| layer.name == name) else {
-            problems.push(format!("{name} has no layer: add it to LAYERS and to ARCHITECTURE.md"));
-            continue;
+            return vec![format!("{name} has no layer: add it to LAYERS and to ARCHITECTURE.md")];
         };
-        for dependency in graph.edges.get(id).into_iter().flatten().filter(|id| members.contains(id)) {
-            let used = graph.name(dependency);
-            if !layer.may_use.contains(&used) {
-                problems.push(format!("{name} may not use {used}"));
-            }
-        }
-        for (below, path) in graph.below(id) {
-            if layer.never.contains(&graph.name(&below)) {
-                problems.push(format!("{name} may not reach {}: {}", graph.name(&below), path.join(" → ")));
-            }
-        }
+        let above = self.uses.iter().filter(|used| !layer.may_use.contains(used));
+        let forbidden = layer.never.iter().filter(|never| self.below.contains(**never));
+        above
+            .map(|used| format!("{name} may not use {used}"))
+            .chain(forbidden.map(|never| {
+                format!("{name} may not need {never}: see `cargo tree --package {name} --invert {never}`")
+            }))
+            .collect()
     }
-    for single in SINGLE {
-        let versions = graph.names.values().filter(|name| name == single).count();
-        if versions > 1 {
-            problems.push(format!("{single} is in the graph {versions} times; one version is the rule"));
-        }
-    }
-    problems
+}
+
+/// Crates of which there are several versions although one is the rule.
+fn duplicates(tree: &str) -> Vec<String> {
+    let versions: BTreeSet<(&str, &str)> = tree
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.next()?))
+        })
+        .collect();
+    SINGLE
+        .iter()
+        .filter(|single| versions.iter().filter(|(name, _)| name == *single).count() > 1)
+        .map(|single| format!("{single} is there in several versions: see `cargo tree --duplicates`"))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn graph(edges: &[(&str, &[&str])], members: &[&str]) -> Graph {
-        let id = |name: &str| PackageId { repr: name.to_owned() };
-        let mut names = BTreeMap::new();
-        for (from, to) in edges {
-            for name in std::iter::once(from).chain(*to) {
-                names.insert(id(name), (*name).to_owned());
-            }
-        }
-        let edges = edges.iter().map(|(from, to)| (id(from), to.iter().map(|name| id(name)).collect()));
-        Graph { names, edges: edges.collect(), members: members.iter().map(|name| id(name)).collect() }
+    fn problems(name: &str, uses: &[&str], below: &[&str]) -> Vec<String> {
+        let below = below.iter().map(|name| (*name).to_owned()).collect();
+        Crate { name, uses: uses.to_vec(), below }.problems()
     }
 
     #[test]
     fn a_forbidden_crate_is_found_however_deep() {
-        let graph = graph(
-            &[("karpenter-units", &["jiff"]), ("jiff", &["helper"]), ("helper", &["tokio"]), ("tokio", &[])],
-            &["karpenter-units"],
-        );
         assert_eq!(
-            problems(&graph),
-            ["karpenter-units may not reach tokio: karpenter-units → jiff → helper → tokio"]
+            problems("karpenter-units", &[], &["jiff", "helper", "tokio"]),
+            ["karpenter-units may not need tokio: see `cargo tree --package karpenter-units --invert tokio`"]
         );
     }
 
     #[test]
     fn arrows_point_one_way() {
-        let graph = graph(
-            &[("karpenter-units", &["karpenter-api"]), ("karpenter-api", &[])],
-            &["karpenter-units", "karpenter-api"],
+        assert_eq!(
+            problems("karpenter-units", &["karpenter-api"], &["karpenter-api"]),
+            ["karpenter-units may not use karpenter-api"]
         );
-        assert_eq!(problems(&graph), ["karpenter-units may not use karpenter-api"]);
+        assert_eq!(
+            problems("karpenter-api", &["karpenter-units"], &["karpenter-units"]),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn every_crate_has_a_layer() {
-        let graph = graph(&[("newcomer", &[])], &["newcomer"]);
-        assert_eq!(problems(&graph), ["newcomer has no layer: add it to LAYERS and to ARCHITECTURE.md"]);
+        assert_eq!(
+            problems("newcomer", &[], &[]),
+            ["newcomer has no layer: add it to LAYERS and to ARCHITECTURE.md"]
+        );
+    }
+
+    #[test]
+    fn two_versions_of_one_crate_are_found() {
+        assert_eq!(
+            duplicates("syn v2.0.119\nsyn v3.0.9\njiff v0.2.39\njiff v0.2.39 (*)\n"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            duplicates("k8s-openapi v0.28.0\n\nk8s-openapi v0.29.0\n"),
+            ["k8s-openapi is there in several versions: see `cargo tree --duplicates`"]
+        );
     }
 }

@@ -38,6 +38,15 @@ pub(crate) fn cargo_watched(arguments: &[&str], mut look: impl FnMut(&str)) -> R
     Ok(())
 }
 
+/// What cargo prints.
+pub(crate) fn cargo_output(arguments: &[&str]) -> Result<String> {
+    let output = command(arguments).output().context("starting cargo")?;
+    if !output.status.success() {
+        bail!("cargo {} failed:\n{}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    String::from_utf8(output.stdout).context("reading what cargo prints")
+}
+
 fn command(arguments: &[&str]) -> Command {
     // Cargo tells its children which cargo they belong to.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
