@@ -523,6 +523,8 @@ pub struct Running {
 pub struct Guard {
     /// Where it runs.
     pub node: NodeId,
+    /// Taints it can live with.
+    pub tolerations: TolerationsId,
     /// Whom it keeps away, and how far.
     pub terms: Vec<PodTerm>,
 }
