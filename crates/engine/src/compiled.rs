@@ -91,7 +91,8 @@ impl Compiled {
             indices.iter().for_each(|index| mask.insert(*index));
             mask
         };
-        let sound: Vec<usize> = (0..rows.len()).filter(|row| !rows[*row].allocatable.any_negative()).collect();
+        let sound: Vec<usize> =
+            (0..rows.len()).filter(|row| !rows[*row].allocatable.any_negative()).collect();
         Self {
             keys: key_columns(&catalogue, &rows, universe),
             columns: (0..resources.len()).map(|r| fit_column(&rows, ResourceId::at(r))).collect(),

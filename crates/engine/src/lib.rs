@@ -8,6 +8,7 @@ pub mod options;
 pub mod requirement;
 pub mod resources;
 pub mod solve;
+pub mod text;
 pub mod tolerate;
 pub mod topology;
 pub mod universe;

@@ -314,8 +314,12 @@ impl<'a> Solver<'a> {
         let inverse = self.topology.selecting(self.world.snapshot, class).to_vec();
         let inverse = inverse.into_iter().filter(|group| self.topology.group(*group).inverse);
         let variants = &self.classes[class_id.index()].variants;
-        let mut groups: Vec<GroupId> =
-            variants.iter().flatten().flat_map(|variant| variant.owned.iter().copied()).chain(inverse).collect();
+        let mut groups: Vec<GroupId> = variants
+            .iter()
+            .flatten()
+            .flat_map(|variant| variant.owned.iter().copied())
+            .chain(inverse)
+            .collect();
         groups.sort_unstable();
         groups.dedup();
         self.classes[class_id.index()].failed = Some(FailedAt {

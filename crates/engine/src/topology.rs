@@ -74,7 +74,9 @@ impl Topology {
                 let key = topology.groups[group.index()].key.key;
                 if key == snapshot.keys.hostname {
                     topology.groups[group.index()].add_host(HostId(guard.node.0));
-                } else if let Some(value) = universe.find(node.labels, key).and_then(|id| universe.get(id).single()) {
+                } else if let Some(value) =
+                    universe.find(node.labels, key).and_then(|id| universe.get(id).single())
+                {
                     topology.groups[group.index()].add(value);
                 }
             }
@@ -87,11 +89,7 @@ impl Topology {
     }
 
     /// The groups that a pod with these rules obeys by its own statement.
-    pub(crate) fn register(
-        &mut self,
-        world: &mut World<'_>,
-        rules: &Rules<'_>,
-    ) -> Vec<GroupId> {
+    pub(crate) fn register(&mut self, world: &mut World<'_>, rules: &Rules<'_>) -> Vec<GroupId> {
         let mut owned = Vec::new();
         for spread in rules.spreads {
             let filter = Filter {
@@ -109,7 +107,8 @@ impl Topology {
             };
             owned.push(self.direct(world, key, rules.class));
         }
-        for (rule, terms) in [(Rule::Affinity, rules.affinities), (Rule::AntiAffinity, rules.anti_affinities)] {
+        for (rule, terms) in [(Rule::Affinity, rules.affinities), (Rule::AntiAffinity, rules.anti_affinities)]
+        {
             for term in terms {
                 let key = GroupKey::of_term(rule, term);
                 owned.push(self.direct(world, key, rules.class));
@@ -158,9 +157,10 @@ impl Topology {
         let (snapshot, tolerations) = (world.snapshot, world.tolerations(tolerations));
         for domain in self.domains.of(snapshot, &world.universe, group.key.key) {
             let reachable = ignores_taints
-                || domain.taints.iter().any(|taints| {
-                    untolerated(snapshot.taints.get(taints.0), tolerations).next().is_none()
-                });
+                || domain
+                    .taints
+                    .iter()
+                    .any(|taints| untolerated(snapshot.taints.get(taints.0), tolerations).next().is_none());
             if reachable {
                 group.know(domain.value, &world.universe);
             }
@@ -176,8 +176,7 @@ impl Topology {
         };
         let mut counted = vec![false; snapshot.nodes.len()];
         for (position, node) in snapshot.nodes.iter().enumerate() {
-            counted[position] =
-                node.registered && self.passes(id, group, node.labels, node.taints, world);
+            counted[position] = node.registered && self.passes(id, group, node.labels, node.taints, world);
             if counted[position] && node.open && !group.is_hostname() {
                 if let Some(value) = domain_of(world, position) {
                     group.know(value, &world.universe);
@@ -193,7 +192,11 @@ impl Topology {
             // A rule without a selector selects no pod, yet every pod of its namespaces was counted at first.
             let counts = group.key.namespaces.contains(&running.namespace)
                 && *selected.entry((running.namespace, running.labels)).or_insert_with(|| {
-                    group.key.selector.as_ref().is_none_or(|s| s.matches(snapshot.labels.get(running.labels.0)))
+                    group
+                        .key
+                        .selector
+                        .as_ref()
+                        .is_none_or(|s| s.matches(snapshot.labels.get(running.labels.0)))
                 });
             if !counts {
                 continue;
@@ -263,7 +266,8 @@ impl Topology {
             let own = group.selects(class.namespace, labels);
             if group.is_hostname() {
                 let host_allowed = pod_domains.is_none_or(|id| {
-                    host_value(snapshot, target.host).is_none_or(|v| universe.get(id).has(v, universe.values(key)))
+                    host_value(snapshot, target.host)
+                        .is_none_or(|v| universe.get(id).has(v, universe.values(key)))
                 });
                 if !group.allows_host(target.host, own, host_allowed) {
                     return Err(Unsatisfiable { group: *id, pod_domains, node_domains: None });
@@ -276,7 +280,8 @@ impl Topology {
                 Allowed::Values(values) => {
                     let requirement = universe.set([(key, Requirement::within(values))]);
                     added = universe.intersect(added, requirement);
-                    let empty = universe.find(added, key).is_some_and(|id| universe.get(id).members() == Some(&[]));
+                    let empty =
+                        universe.find(added, key).is_some_and(|id| universe.get(id).members() == Some(&[]));
                     if empty {
                         return Err(Unsatisfiable { group: *id, pod_domains, node_domains });
                     }
@@ -312,7 +317,13 @@ impl Topology {
         }
     }
 
-    fn count(&mut self, id: GroupId, universe: &crate::universe::Universe, target: Target, every_value: bool) {
+    fn count(
+        &mut self,
+        id: GroupId,
+        universe: &crate::universe::Universe,
+        target: Target,
+        every_value: bool,
+    ) {
         let group = &mut self.groups[id.index()];
         if group.is_hostname() {
             group.add_host(target.host);

@@ -197,7 +197,13 @@ impl Solver<'_> {
     }
 
     /// What a claim would become with a pod.
-    fn admit(&mut self, claim: &Claim, index: usize, pod: Candidate<'_>, new: bool) -> Result<Change, Refusal> {
+    fn admit(
+        &mut self,
+        claim: &Claim,
+        index: usize,
+        pod: Candidate<'_>,
+        new: bool,
+    ) -> Result<Change, Refusal> {
         let Candidate { class, variant, .. } = pod;
         if !self.world.tolerates(variant.tolerations, claim.taints) {
             let taints = self.world.snapshot.taints.get(claim.taints.0);
@@ -277,7 +283,9 @@ impl Solver<'_> {
         }
         let fitting = self.fitting(claim, class, &left, &requests);
         if fitting.is_empty() {
-            return Err(refuse(PoolFailure::Types(self.type_failure(claim, class, rows, narrowed, &requests))));
+            return Err(refuse(PoolFailure::Types(
+                self.type_failure(claim, class, rows, narrowed, &requests),
+            )));
         }
         let compiled = &self.compiled[claim.catalogue.index()];
         let mut kept = compiled.whole_types(&fitting);
@@ -304,9 +312,8 @@ impl Solver<'_> {
     /// The rows that have room for the requests and what DaemonSets take.
     fn fitting(&self, claim: &Claim, class: &PodClass, rows: &Mask, requests: &Amounts) -> Mask {
         let compiled = &self.compiled[claim.catalogue.index()];
-        let clashes = |used: &[HostPort]| {
-            class.ports.iter().any(|port| used.iter().any(|other| other.conflicts(port)))
-        };
+        let clashes =
+            |used: &[HostPort]| class.ports.iter().any(|port| used.iter().any(|other| other.conflicts(port)));
         let mut fitting = Mask::empty(compiled.row_count());
         if clashes(&claim.ports) {
             return fitting;
@@ -382,7 +389,8 @@ impl Solver<'_> {
 
     fn conflict(&self, existing: SetId, incoming: SetId) -> Conflict {
         let reason = self.world.universe.incompatibility(existing, incoming, Undefined::WellKnown);
-        let reason = reason.unwrap_or_else(|| Incompatible::Conflicts(vec![self.world.snapshot.keys.hostname]));
+        let reason =
+            reason.unwrap_or_else(|| Incompatible::Conflicts(vec![self.world.snapshot.keys.hostname]));
         Conflict { existing, incoming, reason }
     }
 

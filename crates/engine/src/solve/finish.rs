@@ -111,8 +111,11 @@ impl Solver<'_> {
         };
         let universe = &mut self.world.universe;
         let reserved = universe.value(snapshot.keys.capacity_type, "reserved");
-        let set =
-            universe.replaced(claim.requirements, snapshot.keys.capacity_type, Requirement::within([reserved]));
+        let set = universe.replaced(
+            claim.requirements,
+            snapshot.keys.capacity_type,
+            Requirement::within([reserved]),
+        );
         let held: Vec<_> = claim
             .reservations
             .iter()

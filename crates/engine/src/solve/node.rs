@@ -153,7 +153,9 @@ impl Solver<'_> {
         }
         let target = self.node_target(node);
         match self.topology.allowed(&mut self.world, class, variant.strict, obeyed, target) {
-            Ok(added) if self.world.universe.is_compatible(it.labels, added, Undefined::Refused) => Trial::Fits,
+            Ok(added) if self.world.universe.is_compatible(it.labels, added, Undefined::Refused) => {
+                Trial::Fits
+            }
             _ => Trial::NotNow,
         }
     }

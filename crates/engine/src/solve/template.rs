@@ -97,8 +97,11 @@ fn daemon_groups(
         let daemons: Vec<usize> =
             running.iter().filter(|(_, on)| on.contains(row)).map(|(class, _)| *class).collect();
         let position = groups.iter().position(|(signature, _)| *signature == daemons).unwrap_or_else(|| {
-            let mut group =
-                DaemonGroup { rows: Mask::empty(compiled.row_count()), overhead: Amounts::default(), ports: vec![] };
+            let mut group = DaemonGroup {
+                rows: Mask::empty(compiled.row_count()),
+                overhead: Amounts::default(),
+                ports: vec![],
+            };
             for class in daemons.iter().map(|class| &snapshot.classes[*class]) {
                 group.overhead.add(&class.requests);
                 group.ports.extend(class.ports.iter().cloned());

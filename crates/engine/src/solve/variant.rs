@@ -122,8 +122,10 @@ pub(crate) struct Demands {
 impl Demands {
     pub(crate) fn new(class: &PodClass, wishes: &Wishes, universe: &mut Universe, hostname: KeyId) -> Self {
         let selector = class.node_selector;
-        let strict = wishes.required_terms.first().map_or(selector, |term| universe.intersect(selector, *term));
-        let all = wishes.preferred_terms.first().map_or(strict, |(_, term)| universe.intersect(strict, *term));
+        let strict =
+            wishes.required_terms.first().map_or(selector, |term| universe.intersect(selector, *term));
+        let all =
+            wishes.preferred_terms.first().map_or(strict, |(_, term)| universe.intersect(strict, *term));
         let node_filter = if wishes.required_terms.is_empty() {
             vec![selector]
         } else {

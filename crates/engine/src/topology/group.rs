@@ -280,7 +280,12 @@ impl Group {
     }
 
     /// Domains without such pods.
-    fn away(&self, pod: Option<RequirementId>, node: Option<RequirementId>, universe: &Universe) -> Vec<ValueId> {
+    fn away(
+        &self,
+        pod: Option<RequirementId>,
+        node: Option<RequirementId>,
+        universe: &Universe,
+    ) -> Vec<ValueId> {
         self.domains
             .iter()
             .filter(|domain| domain.count == 0)
