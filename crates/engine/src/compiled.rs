@@ -88,7 +88,9 @@ impl Compiled {
         }
         let mask = |indices: &[usize]| {
             let mut mask = Mask::empty(rows.len());
-            indices.iter().for_each(|index| mask.insert(*index));
+            for index in indices {
+                mask.insert(*index);
+            }
             mask
         };
         let sound: Vec<usize> =
@@ -191,13 +193,12 @@ impl Compiled {
     pub fn keep_fitting(&self, rows: &mut Mask, requests: &Amounts) {
         rows.and(&self.sound);
         for (resource, amount) in requests.iter().filter(|(_, amount)| *amount > 0) {
-            match self.columns.get(resource.index()).and_then(|column| column.at_least(amount)) {
-                Some(mask) => rows.and(mask),
-                None => {
-                    *rows = Mask::empty(self.rows.len());
-                    return;
-                }
-            }
+            let column = self.columns.get(resource.index());
+            let Some(mask) = column.and_then(|column| column.at_least(amount)) else {
+                *rows = Mask::empty(self.rows.len());
+                return;
+            };
+            rows.and(mask);
         }
     }
 

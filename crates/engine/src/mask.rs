@@ -93,7 +93,9 @@ impl FromIterator<usize> for Mask {
     fn from_iter<I: IntoIterator<Item = usize>>(indices: I) -> Self {
         let indices: Vec<usize> = indices.into_iter().collect();
         let mut mask = Self::empty(indices.iter().max().map_or(0, |max| max + 1));
-        indices.into_iter().for_each(|index| mask.insert(index));
+        for index in indices {
+            mask.insert(index);
+        }
         mask
     }
 }

@@ -55,19 +55,25 @@ pub fn solve(snapshot: &Snapshot, options: &Options) -> Plan {
     solver.finish()
 }
 
-pub(crate) struct Solver<'a> {
+/// What decides whether a place takes a pod.
+pub(crate) struct Core<'a> {
     options: Options,
     world: World<'a>,
     compiled: Vec<Compiled>,
+    topology: Topology,
+    reservations: Reservations,
+}
+
+/// The places as they fill up, and the pods still to be placed.
+pub(crate) struct Solver<'a> {
+    core: Core<'a>,
     templates: Vec<Template>,
     /// What is left of each pool's limits; absent resources are not limited.
     limits: Vec<FastMap<ResourceId, i64>>,
-    reservations: Reservations,
     nodes: Vec<NodeState>,
     claims: Vec<Claim>,
     /// Claims by how many pods they have, fewest first.
     order: Vec<u32>,
-    topology: Topology,
     classes: Vec<ClassState>,
     places: Vec<Option<Place>>,
     failures: Vec<Option<Arc<Failure>>>,
@@ -119,19 +125,13 @@ impl<'a> Solver<'a> {
             taints.iter().any(|taint| taint.effect == crate::model::Effect::PreferNoSchedule)
         };
         Self {
-            options,
             advice_exists: templates.iter().any(advises),
             limits: snapshot
                 .pools
                 .iter()
                 .map(|pool| pool.limits.iter().map(|limit| (limit.resource, limit.remaining)).collect())
                 .collect(),
-            reservations: match options.reserved {
-                Reserved::Off => Reservations::default(),
-                Reserved::Strict | Reserved::Fallback => Reservations::new(snapshot),
-            },
             nodes: node::states(&mut world),
-            topology: Topology::new(&world),
             claims: Vec::new(),
             order: Vec::new(),
             classes: snapshot.classes.iter().map(|_| ClassState::default()).collect(),
@@ -140,8 +140,16 @@ impl<'a> Solver<'a> {
             label_epoch: 0,
             reservation_epoch: 0,
             templates,
-            compiled,
-            world,
+            core: Core {
+                topology: Topology::new(&world),
+                reservations: match options.reserved {
+                    Reserved::Off => Reservations::default(),
+                    Reserved::Strict | Reserved::Fallback => Reservations::new(snapshot),
+                },
+                options,
+                compiled,
+                world,
+            },
         }
     }
 
@@ -150,14 +158,14 @@ impl<'a> Solver<'a> {
         let mut length_when_queued: Vec<Option<usize>> = vec![None; queue.len()];
         // All rules count from the start, also those of pods that come later.
         for pod in &queue {
-            self.variant_exists(self.world.snapshot.pods[pod.index()].class, 0);
+            self.variant_exists(self.core.world.snapshot.pods[pod.index()].class, 0);
         }
         while let Some(pod) = queue.front().copied() {
             if length_when_queued[pod.index()] == Some(queue.len()) {
                 break;
             }
             queue.pop_front();
-            match self.place(self.world.snapshot.pods[pod.index()].class, pod) {
+            match self.place(self.core.world.snapshot.pods[pod.index()].class, pod) {
                 Ok(place) => {
                     self.places[pod.index()] = Some(place);
                     self.failures[pod.index()] = None;
@@ -173,7 +181,7 @@ impl<'a> Solver<'a> {
 
     /// The largest first, then the oldest.
     fn sorted_pods(&self) -> Vec<PodId> {
-        let snapshot = self.world.snapshot;
+        let snapshot = self.core.world.snapshot;
         let mut pods: Vec<PodId> = (0..snapshot.pods.len()).map(PodId::at).collect();
         pods.sort_by(|a, b| {
             let (a, b) = (&snapshot.pods[a.index()], &snapshot.pods[b.index()]);
@@ -190,7 +198,7 @@ impl<'a> Solver<'a> {
     }
 
     fn place(&mut self, class_id: ClassId, pod: PodId) -> Result<Place, Arc<Failure>> {
-        let class = &self.world.snapshot.classes[class_id.index()];
+        let class = &self.core.world.snapshot.classes[class_id.index()];
         if class.needs_devices {
             return Err(Arc::new(Failure::NeedsDevices));
         }
@@ -229,8 +237,8 @@ impl<'a> Solver<'a> {
         pod: PodId,
     ) -> Result<Place, Failure> {
         let mut obeyed = variant.owned.clone();
-        let selecting = self.topology.selecting(self.world.snapshot, class).to_vec();
-        obeyed.extend(selecting.into_iter().filter(|group| self.topology.group(*group).inverse));
+        let selecting = self.core.topology.selecting(self.core.world.snapshot, class).to_vec();
+        obeyed.extend(selecting.into_iter().filter(|group| self.core.topology.group(*group).inverse));
         if let Some(node) = self.place_on_node(class, variant, guards, &obeyed) {
             return Ok(Place::Node(node));
         }
@@ -243,14 +251,14 @@ impl<'a> Solver<'a> {
     /// Whether a class has a step, which is worked out if it is asked for the first time.
     fn variant_exists(&mut self, class_id: ClassId, step: usize) -> bool {
         while self.classes[class_id.index()].variants.len() <= step {
-            let snapshot = self.world.snapshot;
+            let snapshot = self.core.world.snapshot;
             let class = &snapshot.classes[class_id.index()];
             let state = &mut self.classes[class_id.index()];
             if state.complete {
                 return false;
             }
             match &mut state.wishes {
-                None => state.wishes = Some(Wishes::of(class, self.options.preferences)),
+                None => state.wishes = Some(Wishes::of(class, self.core.options.preferences)),
                 Some(wishes) => {
                     if !wishes.relax(self.advice_exists) {
                         state.complete = true;
@@ -259,9 +267,9 @@ impl<'a> Solver<'a> {
                 }
             }
             let wishes = state.wishes.as_ref().expect("wishes were just set");
-            let demands = Demands::new(class, wishes, &mut self.world.universe, snapshot.keys.hostname);
+            let demands = Demands::new(class, wishes, &mut self.core.world.universe, snapshot.keys.hostname);
             let tolerations = if demands.advice_tolerated {
-                self.world.with_advice(class.tolerations)
+                self.core.world.with_advice(class.tolerations)
             } else {
                 class.tolerations
             };
@@ -273,7 +281,7 @@ impl<'a> Solver<'a> {
                 anti_affinities: &demands.anti_affinities,
                 node_filter: &demands.node_filter,
             };
-            let owned = self.topology.register(&mut self.world, &rules);
+            let owned = self.core.topology.register(&mut self.core.world, &rules);
             if step == 0 {
                 self.guards(class_id);
             }
@@ -294,8 +302,8 @@ impl<'a> Solver<'a> {
         if let Some(guards) = &self.classes[class_id.index()].guards {
             return Arc::clone(guards);
         }
-        let class = &self.world.snapshot.classes[class_id.index()];
-        let guards: Arc<[GroupId]> = self.topology.guarded_by(&self.world, class).into();
+        let class = &self.core.world.snapshot.classes[class_id.index()];
+        let guards: Arc<[GroupId]> = self.core.topology.guarded_by(&self.core.world, class).into();
         self.classes[class_id.index()].guards = Some(Arc::clone(&guards));
         guards
     }
@@ -304,15 +312,15 @@ impl<'a> Solver<'a> {
         let failed = self.classes[class_id.index()].failed.as_ref()?;
         let unchanged = failed.label_epoch == self.label_epoch
             && failed.reservation_epoch == self.reservation_epoch
-            && failed.groups.iter().all(|(id, version)| self.topology.group(*id).version() == *version)
+            && failed.groups.iter().all(|(id, version)| self.core.topology.group(*id).version() == *version)
             && (failed.groups.is_empty() || failed.claims == self.claims.len());
         unchanged.then(|| Arc::clone(&failed.failure))
     }
 
     fn remember_failure(&mut self, class_id: ClassId, failure: &Arc<Failure>) {
-        let class = &self.world.snapshot.classes[class_id.index()];
-        let inverse = self.topology.selecting(self.world.snapshot, class).to_vec();
-        let inverse = inverse.into_iter().filter(|group| self.topology.group(*group).inverse);
+        let class = &self.core.world.snapshot.classes[class_id.index()];
+        let inverse = self.core.topology.selecting(self.core.world.snapshot, class).to_vec();
+        let inverse = inverse.into_iter().filter(|group| self.core.topology.group(*group).inverse);
         let variants = &self.classes[class_id.index()].variants;
         let mut groups: Vec<GroupId> = variants
             .iter()
@@ -326,7 +334,7 @@ impl<'a> Solver<'a> {
             failure: Arc::clone(failure),
             label_epoch: self.label_epoch,
             reservation_epoch: self.reservation_epoch,
-            groups: groups.into_iter().map(|id| (id, self.topology.group(id).version())).collect(),
+            groups: groups.into_iter().map(|id| (id, self.core.topology.group(id).version())).collect(),
             claims: self.claims.len(),
         });
     }
@@ -338,7 +346,9 @@ fn volume_counts(present: &[Volume], more: &[Volume]) -> FastMap<crate::model::D
     all.sort_unstable();
     all.dedup();
     let mut counts = FastMap::default();
-    all.iter().for_each(|volume| *counts.entry(volume.driver).or_insert(0) += 1);
+    for volume in &all {
+        *counts.entry(volume.driver).or_insert(0) += 1;
+    }
     counts
 }
 

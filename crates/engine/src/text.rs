@@ -58,11 +58,11 @@ impl Texts<'_> {
             PoolFailure::Topology(failure) => self.topology(failure),
             PoolFailure::TopologyConflict(conflict) => self.conflict(conflict),
             PoolFailure::Types(failure) => self.types(failure),
-            PoolFailure::MinValues(keys) => {
-                let mut names: Vec<&str> = keys.iter().map(|key| self.universe.key_name(*key)).collect();
-                names.sort_unstable();
-                format!("minValues requirement is not met for label(s) (label(s)=[{}])", names.join(" "))
-            }
+            PoolFailure::MinValues(keys) => self.min_values(keys),
+            PoolFailure::Truncated(keys) => format!(
+                "pod didn’t schedule because NodePool couldn’t meet minValues requirements, validating minValues, {} (NodePool={pool})",
+                self.min_values(keys)
+            ),
             PoolFailure::Reserved(failure) => match failure {
                 ReservedFailure::Taken => "one or more instance types with compatible reserved offerings are available, but could not be reserved",
                 ReservedFailure::Full => "all compatible reserved offerings are full and no on-demand or spot fallback is available",
@@ -70,6 +70,12 @@ impl Texts<'_> {
             }
             .to_owned(),
         }
+    }
+
+    fn min_values(&self, keys: &[KeyId]) -> String {
+        let mut names: Vec<&str> = keys.iter().map(|key| self.universe.key_name(*key)).collect();
+        names.sort_unstable();
+        format!("minValues requirement is not met for label(s) (label(s)=[{}])", names.join(" "))
     }
 
     fn conflict(&self, conflict: &Conflict) -> String {

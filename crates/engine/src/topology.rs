@@ -177,10 +177,12 @@ impl Topology {
         let mut counted = vec![false; snapshot.nodes.len()];
         for (position, node) in snapshot.nodes.iter().enumerate() {
             counted[position] = node.registered && self.passes(id, group, node.labels, node.taints, world);
-            if counted[position] && node.open && !group.is_hostname() {
-                if let Some(value) = domain_of(world, position) {
-                    group.know(value, &world.universe);
-                }
+            if counted[position]
+                && node.open
+                && !group.is_hostname()
+                && let Some(value) = domain_of(world, position)
+            {
+                group.know(value, &world.universe);
             }
         }
         let mut selected: FastMap<(NamespaceId, LabelsId), bool> = FastMap::default();

@@ -10,7 +10,7 @@ use crate::resources::Amounts;
 use crate::solve::failure::{Conflict, Failure, Flags, PoolFailure, TopologyFailure, TypeFailure};
 use crate::solve::template::DaemonGroup;
 use crate::solve::variant::Variant;
-use crate::solve::{Change, Solver, claim_host, min_values, volume_counts};
+use crate::solve::{Change, Core, Solver, claim_host, min_values, volume_counts};
 use crate::tolerate::untolerated;
 use crate::topology::{GroupId, Target, Unsatisfiable};
 use crate::universe::{Incompatible, SetId, Undefined};
@@ -37,20 +37,17 @@ pub(crate) struct Claim {
     pub(crate) reservations: Vec<ReservationId>,
 }
 
-/// Why a claim does not take a pod.
+/// A claim does not take a pod.
 struct Refusal {
-    reason: PoolFailure,
+    /// Why; only worked out for new claims, whose reasons people see.
+    reason: Option<Box<PoolFailure>>,
     /// Whether it never will.
     forever: bool,
 }
 
 impl Refusal {
-    fn forever(reason: PoolFailure) -> Self {
-        Self { reason, forever: true }
-    }
-
-    fn for_now(reason: PoolFailure) -> Self {
-        Self { reason, forever: false }
+    fn new(explained: bool, forever: bool, reason: impl FnOnce() -> PoolFailure) -> Self {
+        Self { reason: explained.then(|| Box::new(reason())), forever }
     }
 }
 
@@ -81,15 +78,11 @@ impl Solver<'_> {
                 variant.refuse(index);
                 continue;
             }
-            // The claim is put back before anybody else looks at it.
-            let claim = std::mem::replace(&mut self.claims[index], Claim::gone());
-            let answer = self.admit(&claim, index, Candidate { class, variant, obeyed }, false);
-            self.claims[index] = claim;
-            match answer {
+            match self.core.admit(&self.claims[index], index, Candidate { class, variant, obeyed }, false) {
                 Ok(change) => {
                     self.commit(index, change, class, guards, pod);
                     self.move_behind(position);
-                    return Some(self.order_id(index));
+                    return Some(claim_id(index));
                 }
                 Err(refusal) if refusal.forever => variant.refuse(index),
                 Err(_) => {}
@@ -117,24 +110,25 @@ impl Solver<'_> {
             let claim = match self.new_claim(template) {
                 Ok(claim) => claim,
                 Err(reason) => {
-                    failures.push((pool, reason));
+                    failures.push((pool, *reason));
                     continue;
                 }
             };
-            match self.admit(&claim, index, Candidate { class, variant, obeyed }, true) {
+            match self.core.admit(&claim, index, Candidate { class, variant, obeyed }, true) {
                 Ok(change) => {
                     self.claims.push(claim);
                     self.commit(index, change, class, guards, pod);
                     self.charge_limits(index);
                     // The newest goes behind the others that have one pod.
                     let end = self.order.partition_point(|id| self.claims[*id as usize].pods.len() <= 1);
-                    let id = self.order_id(index);
+                    let id = claim_id(index);
                     self.order.insert(end, id);
                     return Ok(id);
                 }
                 Err(refusal) => {
-                    let deferred = matches!(refusal.reason, PoolFailure::Reserved(_));
-                    failures.push((pool, refusal.reason));
+                    let reason = *refusal.reason.expect("refusals of new claims are explained");
+                    let deferred = matches!(reason, PoolFailure::Reserved(_));
+                    failures.push((pool, reason));
                     if deferred {
                         // A pool of lower weight must not be used while a reservation may still be free.
                         break;
@@ -143,10 +137,6 @@ impl Solver<'_> {
             }
         }
         Err(Failure::Pools(failures))
-    }
-
-    fn order_id(&self, index: usize) -> u32 {
-        u32::try_from(index).expect("fewer than four billion claims")
     }
 
     /// Restores the order after the claim at a position got a pod: it goes before all that have as many.
@@ -158,14 +148,14 @@ impl Solver<'_> {
     }
 
     /// An empty claim of a template, with the types that the pool's limits leave.
-    fn new_claim(&self, template: usize) -> Result<Claim, PoolFailure> {
+    fn new_claim(&self, template: usize) -> Result<Claim, Box<PoolFailure>> {
         let template = &self.templates[template];
         let limits = &self.limits[template.pool.index()];
-        let compiled = &self.compiled[template.catalogue.index()];
+        let compiled = &self.core.compiled[template.catalogue.index()];
         let mut rows = template.rows.clone();
         if !limits.is_empty() {
             if limits.get(&ResourceId::NODES).is_some_and(|left| *left <= 0) {
-                return Err(PoolFailure::NodeLimit);
+                return Err(Box::new(PoolFailure::NodeLimit));
             }
             for row in template.rows.iter() {
                 let capacity = &compiled.types()[compiled.row_type(row)].capacity;
@@ -174,7 +164,7 @@ impl Solver<'_> {
                 }
             }
             if rows.is_empty() {
-                return Err(PoolFailure::Limits);
+                return Err(Box::new(PoolFailure::Limits));
             }
         }
         let mut largest = Amounts::default();
@@ -182,7 +172,7 @@ impl Solver<'_> {
         Ok(Claim {
             pool: template.pool,
             catalogue: template.catalogue,
-            taints: self.world.snapshot.pools[template.pool.index()].taints,
+            taints: self.core.world.snapshot.pools[template.pool.index()].taints,
             requirements: template.requirements,
             min_values_relaxed: template.min_values_relaxed,
             rows,
@@ -196,6 +186,51 @@ impl Solver<'_> {
         })
     }
 
+    fn commit(&mut self, index: usize, change: Change, class: &PodClass, guards: &[GroupId], pod: PodId) {
+        let claim = &mut self.claims[index];
+        if change.requirements != claim.requirements {
+            let keys = |set| self.core.world.universe.entries(set).len();
+            self.label_epoch += u32::from(keys(change.requirements) != keys(claim.requirements));
+        }
+        if change.reservations != claim.reservations {
+            self.core.reservations.exchange(&claim.reservations, &change.reservations);
+            self.reservation_epoch += 1;
+        }
+        claim.requirements = change.requirements;
+        claim.rows = change.rows;
+        claim.requests = change.requests;
+        claim.reservations = change.reservations;
+        claim.ports.extend(class.ports.iter().cloned());
+        claim.volumes.extend(class.volumes.iter().copied());
+        claim.pods.push(pod);
+        let target = Target {
+            host: claim_host(self.core.world.snapshot, index),
+            requirements: claim.requirements,
+            taints: claim.taints,
+        };
+        self.core.topology.record(&mut self.core.world, class, guards, target);
+    }
+
+    /// Takes the largest type a claim could become from what its pool may still have.
+    fn charge_limits(&mut self, index: usize) {
+        let claim = &self.claims[index];
+        let limits = &mut self.limits[claim.pool.index()];
+        if limits.is_empty() {
+            return;
+        }
+        let compiled = &self.core.compiled[claim.catalogue.index()];
+        let mut largest = Amounts::default();
+        for row in claim.rows.iter() {
+            largest.raise_to(&compiled.types()[compiled.row_type(row)].capacity);
+        }
+        largest.set(ResourceId::NODES, 1000);
+        for (resource, left) in limits.iter_mut() {
+            *left = left.saturating_sub(largest.get(*resource));
+        }
+    }
+}
+
+impl Core<'_> {
     /// What a claim would become with a pod.
     fn admit(
         &mut self,
@@ -208,14 +243,14 @@ impl Solver<'_> {
         if !self.world.tolerates(variant.tolerations, claim.taints) {
             let taints = self.world.snapshot.taints.get(claim.taints.0);
             let tolerations = self.world.tolerations(variant.tolerations);
-            let missing = untolerated(taints, tolerations).cloned().collect();
-            return Err(Refusal::forever(PoolFailure::Taints(missing)));
+            let missing = || PoolFailure::Taints(untolerated(taints, tolerations).cloned().collect());
+            return Err(Refusal::new(new, true, missing));
         }
         let mut rows = claim.rows.clone();
         if !class.volumes.is_empty() {
             self.drop_overloaded(&mut rows, claim, class);
             if rows.is_empty() {
-                return Err(Refusal::forever(PoolFailure::VolumeLimit));
+                return Err(Refusal::new(new, true, || PoolFailure::VolumeLimit));
             }
         }
         // A planned node has no name yet, so a pod that asks for one by name cannot have it.
@@ -226,7 +261,7 @@ impl Solver<'_> {
             let conflict = self.conflict(claim.requirements, variant.requirements);
             // A label that no pool defines may be defined by a pod that excludes some of its values.
             let forever = !matches!(conflict.reason, Incompatible::Undefined(_));
-            return Err(Refusal { reason: PoolFailure::Requirements(conflict), forever });
+            return Err(Refusal::new(new, forever, || PoolFailure::Requirements(conflict)));
         }
         let requirements = self.world.universe.intersect(claim.requirements, variant.requirements);
         if class.volume_terms.is_empty() {
@@ -236,13 +271,13 @@ impl Solver<'_> {
         for term in &class.volume_terms {
             if !self.world.universe.is_compatible(requirements, *term, Undefined::WellKnown) {
                 let conflict = self.conflict(requirements, *term);
-                refusal = Some(Refusal::for_now(PoolFailure::Volumes(conflict)));
+                refusal = Some(Refusal::new(new, false, || PoolFailure::Volumes(conflict)));
                 continue;
             }
             let narrowed = self.world.universe.intersect(requirements, *term);
             match self.admit_with_volumes(claim, index, pod, new, narrowed, &rows) {
                 Ok(change) => return Ok(change),
-                Err(last) => refusal = Some(Refusal::for_now(last.reason)),
+                Err(last) => refusal = Some(Refusal { forever: false, ..last }),
             }
         }
         Err(refusal.expect("there is at least one alternative"))
@@ -262,18 +297,18 @@ impl Solver<'_> {
         if !obeyed.is_empty() {
             let host = claim_host(self.world.snapshot, index);
             let target = Target { host, requirements, taints: claim.taints };
-            let added = self
-                .topology
-                .allowed(&mut self.world, class, variant.strict, obeyed, target)
-                .map_err(|failure| Refusal::for_now(PoolFailure::Topology(self.describe(&failure))))?;
+            let allowed = self.topology.allowed(&mut self.world, class, variant.strict, obeyed, target);
+            let added = allowed.map_err(|failure| {
+                Refusal::new(new, false, || PoolFailure::Topology(self.describe(&failure)))
+            })?;
             if !self.world.universe.is_compatible(requirements, added, Undefined::WellKnown) {
                 let conflict = self.conflict(requirements, added);
-                return Err(Refusal::for_now(PoolFailure::TopologyConflict(conflict)));
+                return Err(Refusal::new(new, false, || PoolFailure::TopologyConflict(conflict)));
             }
             narrowed = self.world.universe.intersect(requirements, added);
         }
         // Refusals are final unless a topology rule narrowed the claim.
-        let refuse = |reason| Refusal { reason, forever: narrowed == requirements };
+        let forever = narrowed == requirements;
         let mut requests = claim.requests.clone();
         requests.add(&class.requests);
         let mut left = rows.clone();
@@ -283,9 +318,9 @@ impl Solver<'_> {
         }
         let fitting = self.fitting(claim, class, &left, &requests);
         if fitting.is_empty() {
-            return Err(refuse(PoolFailure::Types(
-                self.type_failure(claim, class, rows, narrowed, &requests),
-            )));
+            return Err(Refusal::new(new, forever, || {
+                PoolFailure::Types(self.type_failure(claim, class, rows, narrowed, &requests))
+            }));
         }
         let compiled = &self.compiled[claim.catalogue.index()];
         let mut kept = compiled.whole_types(&fitting);
@@ -293,8 +328,8 @@ impl Solver<'_> {
         let unmet = min_values::unmet(narrowed, &kept, compiled, &self.world.universe);
         if !unmet.is_empty() {
             if !(new && self.options.min_values == MinValues::BestEffort) {
-                let keys = unmet.into_iter().map(|(key, _)| key).collect();
-                return Err(refuse(PoolFailure::MinValues(keys)));
+                let keys = || unmet.into_iter().map(|(key, _)| key).collect();
+                return Err(Refusal::new(new, forever, || PoolFailure::MinValues(keys())));
             }
             narrowed = min_values::lowered(narrowed, &unmet, &mut self.world.universe);
         }
@@ -304,7 +339,7 @@ impl Solver<'_> {
             let (compiled, universe) = (&self.compiled[claim.catalogue.index()], &mut self.world.universe);
             self.reservations
                 .holdable(self.options.reserved, &claim.reservations, narrowed, &kept, compiled, universe)
-                .map_err(|failure| Refusal::for_now(PoolFailure::Reserved(failure)))?
+                .map_err(|failure| Refusal::new(new, false, || PoolFailure::Reserved(failure)))?
         };
         Ok(Change { requirements: narrowed, rows: kept, reservations, requests })
     }
@@ -341,49 +376,6 @@ impl Solver<'_> {
             if limits.iter().any(|(driver, limit)| counts.get(driver).is_some_and(|count| count > limit)) {
                 rows.remove(row);
             }
-        }
-    }
-
-    fn commit(&mut self, index: usize, change: Change, class: &PodClass, guards: &[GroupId], pod: PodId) {
-        let claim = &mut self.claims[index];
-        if change.requirements != claim.requirements {
-            let keys = |set| self.world.universe.entries(set).len();
-            self.label_epoch += u32::from(keys(change.requirements) != keys(claim.requirements));
-        }
-        if change.reservations != claim.reservations {
-            self.reservations.exchange(&claim.reservations, &change.reservations);
-            self.reservation_epoch += 1;
-        }
-        claim.requirements = change.requirements;
-        claim.rows = change.rows;
-        claim.requests = change.requests;
-        claim.reservations = change.reservations;
-        claim.ports.extend(class.ports.iter().cloned());
-        claim.volumes.extend(class.volumes.iter().copied());
-        claim.pods.push(pod);
-        let target = Target {
-            host: claim_host(self.world.snapshot, index),
-            requirements: claim.requirements,
-            taints: claim.taints,
-        };
-        self.topology.record(&mut self.world, class, guards, target);
-    }
-
-    /// Takes the largest type a claim could become from what its pool may still have.
-    fn charge_limits(&mut self, index: usize) {
-        let claim = &self.claims[index];
-        let limits = &mut self.limits[claim.pool.index()];
-        if limits.is_empty() {
-            return;
-        }
-        let compiled = &self.compiled[claim.catalogue.index()];
-        let mut largest = Amounts::default();
-        for row in claim.rows.iter() {
-            largest.raise_to(&compiled.types()[compiled.row_type(row)].capacity);
-        }
-        largest.set(ResourceId::NODES, 1000);
-        for (resource, left) in limits.iter_mut() {
-            *left = left.saturating_sub(largest.get(*resource));
         }
     }
 
@@ -458,25 +450,8 @@ impl Solver<'_> {
     }
 }
 
-impl Claim {
-    /// Stands in for a claim while it is looked at.
-    fn gone() -> Self {
-        Self {
-            pool: PoolId::default(),
-            catalogue: CatalogueId::default(),
-            taints: TaintsId::default(),
-            requirements: SetId::EMPTY,
-            min_values_relaxed: false,
-            rows: Mask::default(),
-            daemons: Arc::from([]),
-            requests: Amounts::default(),
-            largest: Amounts::default(),
-            pods: Vec::new(),
-            ports: Vec::new(),
-            volumes: Vec::new(),
-            reservations: Vec::new(),
-        }
-    }
+fn claim_id(index: usize) -> u32 {
+    u32::try_from(index).expect("fewer than four billion claims")
 }
 
 /// Whether the largest type would have room; most claims that are full are told apart by this.

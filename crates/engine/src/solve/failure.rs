@@ -47,6 +47,8 @@ pub enum PoolFailure {
     Types(TypeFailure),
     /// Not enough choice is left.
     MinValues(Vec<KeyId>),
+    /// Not enough choice is left among the cheapest types that a claim can name.
+    Truncated(Vec<KeyId>),
     /// Reserved capacity is to be settled first.
     Reserved(ReservedFailure),
 }

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use crate::intern::KeyId;
 use crate::mask::Mask;
 use crate::model::{PodId, PoolId};
+use crate::options::MinValues;
 use crate::requirement::Requirement;
 use crate::resources::Amounts;
 use crate::solve::claim::Claim;
-use crate::solve::failure::Failure;
-use crate::solve::{Place, Solver, min_values};
+use crate::solve::failure::{Failure, PoolFailure};
+use crate::solve::{Core, Place, Solver, min_values};
 use crate::universe::{FastMap, SetId, Undefined, Universe};
 
 /// A claim never names more types than this.
-pub const MAX_TYPES: usize = 600;
+pub(super) const MAX_TYPES: usize = 600;
 
 /// What to launch, what goes where, and what stays pending.
 #[derive(Debug)]
@@ -58,45 +60,76 @@ impl Solver<'_> {
     pub(super) fn finish(mut self) -> Plan {
         let claims = std::mem::take(&mut self.claims);
         let mut prices: FastMap<(u16, SetId), PriceList> = FastMap::default();
-        let mut planned = Vec::with_capacity(claims.len());
+        let mut planned: Vec<PlannedClaim> = Vec::with_capacity(claims.len());
         for claim in claims {
-            planned.push(self.planned(claim, &mut prices));
+            let pods = claim.pods.clone();
+            let pool = claim.pool;
+            let place =
+                Some(Place::Claim(u32::try_from(planned.len()).expect("fewer than four billion claims")));
+            match self.planned(claim, &mut prices) {
+                Ok(claim) => {
+                    pods.iter().for_each(|pod| self.places[pod.index()] = place);
+                    planned.push(claim);
+                }
+                Err(keys) => {
+                    let failure = Arc::new(Failure::Pools(vec![(pool, PoolFailure::Truncated(keys))]));
+                    for pod in pods {
+                        self.places[pod.index()] = None;
+                        self.failures[pod.index()] = Some(Arc::clone(&failure));
+                    }
+                }
+            }
         }
-        Plan { claims: planned, places: self.places, failures: self.failures, universe: self.world.universe }
+        Plan {
+            claims: planned,
+            places: self.places,
+            failures: self.failures,
+            universe: self.core.world.universe,
+        }
     }
 
-    fn planned(&mut self, claim: Claim, prices: &mut FastMap<(u16, SetId), PriceList>) -> PlannedClaim {
+    /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
+    fn planned(
+        &mut self,
+        claim: Claim,
+        prices: &mut FastMap<(u16, SetId), PriceList>,
+    ) -> Result<PlannedClaim, Vec<KeyId>> {
         let requirements = self.with_reservations(&claim);
         let list = prices
             .entry((claim.catalogue.0, requirements))
             .or_insert_with(|| self.price_list(claim.catalogue.index(), requirements));
-        let compiled = &self.compiled[claim.catalogue.index()];
+        let compiled = &self.core.compiled[claim.catalogue.index()];
         let mut has_type = vec![false; compiled.types().len()];
         claim.rows.iter().for_each(|row| has_type[compiled.row_type(row)] = true);
-        let mut offers = list.offers.iter().filter(|(_, type_, _)| has_type[*type_]);
-        let first = offers.next().copied();
-        let types: Vec<usize> =
-            first.iter().chain(offers).map(|(_, type_, _)| *type_).take(MAX_TYPES).collect();
+        let offers = || list.offers.iter().filter(|(_, type_, _)| has_type[*type_]);
+        let cheapest = offers().next().copied();
+        let types: Vec<usize> = offers().map(|(_, type_, _)| *type_).take(MAX_TYPES).collect();
+        if offers().nth(MAX_TYPES).is_some() && self.core.options.min_values == MinValues::Strict {
+            let mut rows = Mask::empty(compiled.row_count());
+            types.iter().for_each(|type_| rows.insert(*type_));
+            let unmet = min_values::unmet(requirements, &rows, compiled, &self.core.world.universe);
+            if !unmet.is_empty() {
+                return Err(unmet.into_iter().map(|(key, _)| key).collect());
+            }
+        }
         let mut requests = claim.requests.clone();
-        let least = least_overhead(&claim);
-        requests.add(&least);
-        let relaxed = claim.min_values_relaxed || self.lowered(&claim);
-        PlannedClaim {
+        requests.add(&least_overhead(&claim));
+        Ok(PlannedClaim {
             pool: claim.pool,
             requirements,
             types,
-            cheapest: first.map(|(_, type_, offering)| (type_, offering)),
-            price: first.map_or(f64::MAX, |(price, ..)| price),
+            cheapest: cheapest.map(|(_, type_, offering)| (type_, offering)),
+            price: cheapest.map_or(f64::MAX, |(price, ..)| price),
             requests,
-            min_values_relaxed: relaxed,
+            min_values_relaxed: claim.min_values_relaxed || self.lowered(&claim),
             pods: claim.pods,
-        }
+        })
     }
 
     /// Whether the claim demands less choice than its pool.
     fn lowered(&self, claim: &Claim) -> bool {
-        let universe = &self.world.universe;
-        let pool = self.world.snapshot.pools[claim.pool.index()].requirements;
+        let universe = &self.core.world.universe;
+        let pool = self.core.world.snapshot.pools[claim.pool.index()].requirements;
         universe.entries(pool).iter().any(|(key, id)| {
             let now = universe.find(claim.requirements, *key).and_then(|id| universe.get(id).min_values());
             universe.get(*id).min_values() > now
@@ -105,11 +138,11 @@ impl Solver<'_> {
 
     /// A claim that holds reservations is bound to them.
     fn with_reservations(&mut self, claim: &Claim) -> SetId {
-        let snapshot = self.world.snapshot;
+        let snapshot = self.core.world.snapshot;
         let Some(key) = snapshot.keys.reservation.filter(|_| !claim.reservations.is_empty()) else {
             return claim.requirements;
         };
-        let universe = &mut self.world.universe;
+        let universe = &mut self.core.world.universe;
         let reserved = universe.value(snapshot.keys.capacity_type, "reserved");
         let set = universe.replaced(
             claim.requirements,
@@ -126,7 +159,8 @@ impl Solver<'_> {
     }
 
     fn price_list(&mut self, catalogue: usize, requirements: SetId) -> PriceList {
-        let (compiled, universe) = (&self.compiled[catalogue], &mut self.world.universe);
+        let Core { compiled, world, .. } = &mut self.core;
+        let (compiled, universe) = (&compiled[catalogue], &mut world.universe);
         let mut offers = Vec::new();
         for (type_, it) in compiled.types().iter().enumerate() {
             let mut best: Option<(f64, usize)> = None;
@@ -141,17 +175,10 @@ impl Solver<'_> {
             }
             offers.extend(best.map(|(price, position)| (price, type_, position)));
         }
-        let key = self.world.snapshot.keys.instance_type;
+        let key = world.snapshot.keys.instance_type;
         let name = |type_: usize| universe.values(key).name(compiled.types()[type_].name);
         offers.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
         PriceList { offers }
-    }
-
-    /// Whether a claim still has enough choice after the most expensive types were cut off.
-    #[expect(dead_code, reason = "used by the truncation check")]
-    fn keeps_choice(&self, claim: &Claim, rows: &Mask) -> bool {
-        let compiled = &self.compiled[claim.catalogue.index()];
-        min_values::unmet(claim.requirements, rows, compiled, &self.world.universe).is_empty()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::model::{HostPort, NodeId, PodClass, Volume};
 use crate::resources::Amounts;
 use crate::solve::variant::Variant;
-use crate::solve::{Solver, template, volume_counts};
+use crate::solve::{Core, Solver, template, volume_counts};
 use crate::topology::{GroupId, HostId, Target};
 use crate::universe::{SetId, Undefined};
 use crate::world::World;
@@ -74,7 +74,7 @@ impl Solver<'_> {
         let mut position = 0;
         while position < nodes.len() {
             let node = nodes[position];
-            match self.try_node(class, variant, obeyed, node as usize) {
+            match self.core.try_node(class, variant, obeyed, node as usize, &self.nodes[node as usize]) {
                 Trial::Fits => {
                     found = Some(NodeId(node));
                     break;
@@ -94,39 +94,51 @@ impl Solver<'_> {
         state.available.subtract(&class.requests);
         state.ports.extend(class.ports.iter().cloned());
         state.volumes.extend(class.volumes.iter().copied());
-        let target = self.node_target(node.index());
-        self.topology.record(&mut self.world, class, guards, target);
+        let target = self.core.node_target(node.index());
+        self.core.topology.record(&mut self.core.world, class, guards, target);
         Some(node)
-    }
-
-    fn node_target(&self, node: usize) -> Target {
-        let it = &self.world.snapshot.nodes[node];
-        Target { host: HostId::at(node), requirements: it.labels, taints: it.taints }
     }
 
     /// The nodes whose labels and taints suit a pod.
     fn nodes_for(&mut self, class: &PodClass, variant: &Variant) -> Vec<u32> {
-        let snapshot = self.world.snapshot;
+        let snapshot = self.core.world.snapshot;
         let mut nodes = Vec::new();
         for (position, node) in snapshot.nodes.iter().enumerate().filter(|(_, node)| node.open) {
             let hostname = variant.hostname.is_none_or(|id| {
-                let universe = &self.world.universe;
+                let universe = &self.core.world.universe;
                 universe.get(id).has(node.hostname, universe.values(snapshot.keys.hostname))
             });
             if hostname
                 && class.requests.fits(&self.nodes[position].available)
-                && self.world.tolerates(variant.tolerations, node.taints)
-                && self.world.universe.is_compatible(node.labels, variant.requirements, Undefined::Refused)
+                && self.core.world.tolerates(variant.tolerations, node.taints)
+                && self.core.world.universe.is_compatible(
+                    node.labels,
+                    variant.requirements,
+                    Undefined::Refused,
+                )
             {
                 nodes.push(u32::try_from(position).expect("fewer than four billion nodes"));
             }
         }
         nodes
     }
+}
 
-    fn try_node(&mut self, class: &PodClass, variant: &Variant, obeyed: &[GroupId], node: usize) -> Trial {
+impl Core<'_> {
+    fn node_target(&self, node: usize) -> Target {
+        let it = &self.world.snapshot.nodes[node];
+        Target { host: HostId::at(node), requirements: it.labels, taints: it.taints }
+    }
+
+    fn try_node(
+        &mut self,
+        class: &PodClass,
+        variant: &Variant,
+        obeyed: &[GroupId],
+        node: usize,
+        state: &NodeState,
+    ) -> Trial {
         let snapshot = self.world.snapshot;
-        let state = &self.nodes[node];
         if !class.requests.fits(&state.available)
             || class.ports.iter().any(|port| state.ports.iter().any(|used| used.conflicts(port)))
         {
