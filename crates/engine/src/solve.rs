@@ -14,7 +14,7 @@ mod finish;
 mod min_values;
 mod node;
 mod reserve;
-mod template;
+pub(crate) mod template;
 mod variant;
 
 use std::collections::VecDeque;
