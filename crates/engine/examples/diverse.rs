@@ -10,7 +10,7 @@ mod world;
 
 use std::time::Instant;
 
-use world::*;
+use world::{HOSTNAME, World, ZONE, placed};
 
 /// A small generator of pseudo-random numbers, so that runs compare.
 struct Random(u64);

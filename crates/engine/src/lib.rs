@@ -14,3 +14,4 @@ pub mod tolerate;
 pub mod topology;
 pub mod universe;
 mod world;
+pub mod written;

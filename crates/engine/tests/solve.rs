@@ -4,7 +4,7 @@ mod world;
 
 use engine::model::Effect;
 use engine::text::Texts;
-use world::*;
+use world::{ARCH, HOSTNAME, OS, World, ZONE, placed, sizes};
 
 #[test]
 fn pods_that_fit_together_share_a_node_of_the_cheapest_type() {
@@ -45,8 +45,8 @@ fn pods_that_avoid_each_other_on_hosts_get_a_node_each() {
     class.labels = world.labels(&[("app", "web")]);
     class.anti_affinities = vec![world.term(HOSTNAME, &[("app", "web")])];
     world.pods(3, class);
-    let plain = world.class(&[("cpu", "100m")]);
-    world.pods(4, plain);
+    let small = world.class(&[("cpu", "100m")]);
+    world.pods(4, small);
     let plan = world.solve();
     assert_eq!(placed(&plan), 7);
     assert_eq!(plan.claims.len(), 3);
@@ -89,9 +89,9 @@ fn a_pod_that_is_too_large_says_so_and_hides_nobody() {
 fn a_tainted_pool_takes_only_pods_that_tolerate_it() {
     let mut world = World::with_simulated_types();
     world.snapshot.pools[0].taints = world.taints(&[("team=gpu", Effect::NoSchedule)]);
-    let plain = world.class(&[("cpu", "1")]);
-    world.pods(1, plain.clone());
-    let mut tolerant = plain;
+    let intolerant = world.class(&[("cpu", "1")]);
+    world.pods(1, intolerant.clone());
+    let mut tolerant = intolerant;
     tolerant.tolerations = world.tolerations(&["team"]);
     world.pods(1, tolerant);
     let plan = world.solve();

@@ -68,7 +68,9 @@ impl Solver<'_> {
                 Some(Place::Claim(u32::try_from(planned.len()).expect("fewer than four billion claims")));
             match self.planned(claim, &mut prices) {
                 Ok(claim) => {
-                    pods.iter().for_each(|pod| self.places[pod.index()] = place);
+                    for pod in &pods {
+                        self.places[pod.index()] = place;
+                    }
                     planned.push(claim);
                 }
                 Err(keys) => {
@@ -106,7 +108,9 @@ impl Solver<'_> {
         let types: Vec<usize> = offers().map(|(_, type_, _)| *type_).take(MAX_TYPES).collect();
         if offers().nth(MAX_TYPES).is_some() && self.core.options.min_values == MinValues::Strict {
             let mut rows = Mask::empty(compiled.row_count());
-            types.iter().for_each(|type_| rows.insert(*type_));
+            for type_ in &types {
+                rows.insert(*type_);
+            }
             let unmet = min_values::unmet(requirements, &rows, compiled, &self.core.world.universe);
             if !unmet.is_empty() {
                 return Err(unmet.into_iter().map(|(key, _)| key).collect());
