@@ -3,7 +3,7 @@
 use crate::intern::KeyId;
 use crate::model::Snapshot;
 use crate::requirement::{Operator, Requirement};
-use crate::solve::{Plan, PlannedClaim};
+use crate::solve::PlannedClaim;
 use crate::universe::{SetId, Undefined, Universe};
 
 /// Labels that every node gets once it has joined. Pods and DaemonSets may ask for them, so claims pretend to have
@@ -59,12 +59,13 @@ fn one(universe: &Universe, key: KeyId, requirement: &Requirement) -> Vec<Writte
 
 impl PlannedClaim {
     /// Everything the claim asks for: its requirements, the types it may become and how they may be bought.
-    pub fn written(&self, snapshot: &Snapshot, plan: &mut Plan) -> Vec<Written> {
+    ///
+    /// `universe` is that of the plan the claim belongs to.
+    pub fn written(&self, snapshot: &Snapshot, universe: &mut Universe) -> Vec<Written> {
         let keys = snapshot.keys;
         let pool = &snapshot.pools[self.pool.index()];
         let catalogue = pool.catalogue.expect("a pool without types makes no claims");
         let types = &snapshot.catalogues[catalogue.index()].types;
-        let universe = &mut plan.universe;
         let mut capacity_types = Vec::new();
         for offering in self.types.iter().flat_map(|type_| &types[*type_].offerings) {
             let launchable = offering.available && offering.reservation.is_none_or(|(_, left)| left > 0);

@@ -10,6 +10,7 @@ mod bench;
 mod bench_data;
 mod ci;
 mod crds;
+mod instructions;
 mod layers;
 mod run;
 mod tidy;
@@ -22,6 +23,7 @@ cargo xtask crds [--check]  write the CRDs into the chart, or fail if they are o
 cargo xtask layers          prove the dependency rules of ARCHITECTURE.md
 cargo xtask tidy            prove the rules for files and documents; print their sizes
 cargo xtask bench [--peer]  time plans for large clusters, with --peer side by side with upstream
+cargo xtask instructions [--update]  count instructions of the solver, fail if they grew
 cargo xtask tools           build etcd, Kubernetes and Helm from their Go modules (once, cached)";
 
 fn main() -> ExitCode {
@@ -47,6 +49,8 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::check(),
         ["bench"] => bench::run(false),
         ["bench", "--peer"] => bench::run(true),
+        ["instructions"] => instructions::check(),
+        ["instructions", "--update"] => instructions::update(),
         ["tools"] => ci::tools(),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
