@@ -66,6 +66,7 @@ impl Texts<'_> {
             PoolFailure::Reserved(failure) => match failure {
                 ReservedFailure::Taken => "one or more instance types with compatible reserved offerings are available, but could not be reserved",
                 ReservedFailure::Full => "all compatible reserved offerings are full and no on-demand or spot fallback is available",
+                ReservedFailure::FallsThrough => "the only compatible reserved offering is full; falling through to other NodePools",
                 ReservedFailure::WouldLose => "satisfying updated nodeclaim constraints would remove all compatible reserved offering options",
             }
             .to_owned(),

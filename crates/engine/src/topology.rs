@@ -234,6 +234,11 @@ impl Topology {
         passes
     }
 
+    /// Whether the groups that look at hosts let a pod onto one; each comes with whether it selects the pod.
+    pub(crate) fn allows_host(&self, groups: &[(GroupId, bool)], host: HostId) -> bool {
+        groups.iter().all(|(id, own)| self.groups[id.index()].allows_host(host, *own, true))
+    }
+
     /// The groups that select pods of a class, direct and inverse.
     pub(crate) fn selecting(&mut self, snapshot: &Snapshot, class: &PodClass) -> &[GroupId] {
         let (known, groups) = self.selecting.entry((class.namespace, class.labels)).or_default();

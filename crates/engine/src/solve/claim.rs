@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
+use crate::compiled::Compiled;
 use crate::intern::ResourceId;
 use crate::mask::Mask;
 use crate::model::{CatalogueId, HostPort, PodClass, PodId, PoolId, ReservationId, TaintsId, Volume};
@@ -12,7 +15,7 @@ use crate::solve::template::DaemonGroup;
 use crate::solve::variant::Variant;
 use crate::solve::{Change, Core, Solver, claim_host, min_values, volume_counts};
 use crate::tolerate::untolerated;
-use crate::topology::{GroupId, Target, Unsatisfiable};
+use crate::topology::{GroupId, HostId, Target, Unsatisfiable};
 use crate::universe::{Incompatible, SetId, Undefined};
 
 /// A node to be launched, as it fills up.
@@ -69,13 +72,25 @@ impl Solver<'_> {
         obeyed: &[GroupId],
         pod: PodId,
     ) -> Option<u32> {
+        let (on_hosts, elsewhere) = self.core.by_host(class, variant, obeyed);
+        let mut glances = Glances::default();
         for position in 0..self.order.len() {
             let index = self.order[position] as usize;
             if variant.is_refused(index) {
                 continue;
             }
-            if !roughly_fits(&self.claims[index], class) {
+            let claim = &self.claims[index];
+            if !roughly_fits(claim, class) {
                 variant.refuse(index);
+                continue;
+            }
+            let host = claim_host(self.core.world.snapshot, index);
+            if !self.core.topology.allows_host(&on_hosts, host) {
+                continue;
+            }
+            if class.volume_terms.is_empty()
+                && !self.core.worth_a_try(&mut glances, claim.requirements, class, variant, &elsewhere)
+            {
                 continue;
             }
             match self.core.admit(&self.claims[index], index, Candidate { class, variant, obeyed }, false) {
@@ -127,7 +142,7 @@ impl Solver<'_> {
                 }
                 Err(refusal) => {
                     let reason = *refusal.reason.expect("refusals of new claims are explained");
-                    let deferred = matches!(reason, PoolFailure::Reserved(_));
+                    let deferred = reason.is_deferred();
                     failures.push((pool, reason));
                     if deferred {
                         // A pool of lower weight must not be used while a reservation may still be free.
@@ -167,8 +182,6 @@ impl Solver<'_> {
                 return Err(Box::new(PoolFailure::Limits));
             }
         }
-        let mut largest = Amounts::default();
-        rows.iter().for_each(|row| largest.raise_to(compiled.row_allocatable(row)));
         Ok(Claim {
             pool: template.pool,
             catalogue: template.catalogue,
@@ -178,7 +191,7 @@ impl Solver<'_> {
             rows,
             daemons: Arc::clone(&template.daemons),
             requests: Amounts::default(),
-            largest,
+            largest: Amounts::default(),
             pods: Vec::new(),
             ports: Vec::new(),
             volumes: Vec::new(),
@@ -197,7 +210,10 @@ impl Solver<'_> {
             self.reservation_epoch += 1;
         }
         claim.requirements = change.requirements;
-        claim.rows = change.rows;
+        if change.rows != claim.rows || claim.pods.is_empty() {
+            claim.largest = largest(&self.core.compiled[claim.catalogue.index()], &change.rows);
+            claim.rows = change.rows;
+        }
         claim.requests = change.requests;
         claim.reservations = change.reservations;
         claim.ports.extend(class.ports.iter().cloned());
@@ -230,7 +246,54 @@ impl Solver<'_> {
     }
 }
 
+/// Whether claims with the same requirements are worth a try, for one pod at one moment.
+type Glances = SmallVec<[(SetId, bool); 8]>;
+
 impl Core<'_> {
+    /// The groups that look at hosts, with whether each selects the pod, and the other groups.
+    ///
+    /// A pod that asks for a host by name is left to the full check.
+    pub(super) fn by_host(
+        &self,
+        class: &PodClass,
+        variant: &Variant,
+        obeyed: &[GroupId],
+    ) -> (Vec<(GroupId, bool)>, Vec<GroupId>) {
+        let snapshot = self.world.snapshot;
+        let labels = snapshot.labels.get(class.labels.0);
+        let named = self.world.universe.find(variant.strict, snapshot.keys.hostname).is_some();
+        let (on_hosts, elsewhere): (Vec<GroupId>, Vec<GroupId>) =
+            obeyed.iter().partition(|group| self.topology.group(**group).is_hostname());
+        let selects = |group: GroupId| self.topology.group(group).selects(class.namespace, labels);
+        let on_hosts = if named { Vec::new() } else { on_hosts };
+        (on_hosts.into_iter().map(|group| (group, selects(group))).collect(), elsewhere)
+    }
+
+    /// Whether the labels of a claim and the topologies leave any chance.
+    fn worth_a_try(
+        &mut self,
+        glances: &mut Glances,
+        requirements: SetId,
+        class: &PodClass,
+        variant: &Variant,
+        obeyed: &[GroupId],
+    ) -> bool {
+        if let Some((_, known)) = glances.iter().find(|(set, _)| *set == requirements) {
+            return *known;
+        }
+        let universe = &mut self.world.universe;
+        let mut worth = universe.is_compatible(requirements, variant.requirements, Undefined::WellKnown);
+        if worth && !obeyed.is_empty() {
+            let requirements = universe.intersect(requirements, variant.requirements);
+            let target = Target { host: HostId::default(), requirements, taints: TaintsId::default() };
+            worth = self.topology.allowed(&mut self.world, class, variant.strict, obeyed, target).is_ok_and(
+                |added| self.world.universe.is_compatible(requirements, added, Undefined::WellKnown),
+            );
+        }
+        glances.push((requirements, worth));
+        worth
+    }
+
     /// What a claim would become with a pod.
     fn admit(
         &mut self,
@@ -448,6 +511,15 @@ impl Core<'_> {
             },
         }
     }
+}
+
+/// The most of each resource that any of the rows has.
+fn largest(compiled: &Compiled, rows: &Mask) -> Amounts {
+    let mut largest = Amounts::default();
+    for row in rows.iter() {
+        largest.raise_to(compiled.row_allocatable(row));
+    }
+    largest
 }
 
 fn claim_id(index: usize) -> u32 {

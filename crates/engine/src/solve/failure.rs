@@ -20,7 +20,7 @@ pub enum Failure {
 impl Failure {
     /// Whether the pod only waits for a reservation to be settled.
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Self::Pools(pools) if pools.iter().any(|(_, f)| matches!(f, PoolFailure::Reserved(_))))
+        matches!(self, Self::Pools(pools) if pools.iter().any(|(_, failure)| failure.is_deferred()))
     }
 }
 
@@ -112,6 +112,15 @@ pub enum ReservedFailure {
     Taken,
     /// Only full reservations would do.
     Full,
+    /// Only full reservations would do, and other pools are to be tried.
+    FallsThrough,
     /// The claim would lose the reservations it holds.
     WouldLose,
+}
+
+impl PoolFailure {
+    /// Whether the pod only waits for a reservation to be settled.
+    pub fn is_deferred(&self) -> bool {
+        matches!(self, Self::Reserved(failure) if *failure != ReservedFailure::FallsThrough)
+    }
 }

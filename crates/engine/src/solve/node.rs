@@ -68,13 +68,19 @@ impl Solver<'_> {
         guards: &[GroupId],
         obeyed: &[GroupId],
     ) -> Option<NodeId> {
+        let (on_hosts, _) = self.core.by_host(class, variant, obeyed);
         let mut nodes = variant.nodes.take().unwrap_or_else(|| self.nodes_for(class, variant));
         let mut found = None;
         let mut kept = 0;
         let mut position = 0;
         while position < nodes.len() {
             let node = nodes[position];
-            match self.core.try_node(class, variant, obeyed, node as usize, &self.nodes[node as usize]) {
+            let trial = if self.core.topology.allows_host(&on_hosts, HostId(node)) {
+                self.core.try_node(class, variant, obeyed, node as usize, &self.nodes[node as usize])
+            } else {
+                Trial::NotNow
+            };
+            match trial {
                 Trial::Fits => {
                     found = Some(NodeId(node));
                     break;

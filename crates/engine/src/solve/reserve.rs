@@ -66,7 +66,7 @@ impl Reservations {
             return Err(ReservedFailure::Taken);
         }
         if full && !with_capacity && !fallback {
-            return Err(ReservedFailure::Full);
+            return Err(if strict { ReservedFailure::Full } else { ReservedFailure::FallsThrough });
         }
         if strict && !held.is_empty() && holdable.is_empty() {
             return Err(ReservedFailure::WouldLose);
