@@ -16,15 +16,15 @@ use kube::Resource;
 use crate::aws::EC2NodeClass;
 use crate::azure::AKSNodeClass;
 use crate::kwok::KWOKNodeClass;
+use crate::names::conditions::{self, READY as ROOT};
+use crate::names::{messages, reasons};
 use crate::nodeclaim::NodeClaim;
 use crate::nodeoverlay::NodeOverlay;
 use crate::nodepool::NodePool;
 use crate::shared::{Condition, ConditionStatus};
 
-/// The condition that says whether an object can be used.
-pub const ROOT: &str = "Ready";
-/// The reason of a condition that nobody has looked at yet.
-const AWAITING: (&str, &str) = ("AwaitingReconciliation", "object is awaiting reconciliation");
+/// The reason and message of a condition that nobody has looked at yet.
+const AWAITING: (&str, &str) = (reasons::AWAITING_RECONCILIATION, messages::AWAITING_RECONCILIATION);
 
 /// An object with status conditions.
 pub trait HasConditions: Resource {
@@ -49,9 +49,9 @@ pub trait HasConditions: Resource {
 }
 
 macro_rules! has_conditions {
-    ($($kind:ty: [$($dependent:literal),*],)*) => {$(
+    ($($kind:ty: $dependents:expr,)*) => {$(
         impl HasConditions for $kind {
-            const DEPENDENTS: &'static [&'static str] = &[$($dependent),*];
+            const DEPENDENTS: &'static [&'static str] = $dependents;
 
             fn conditions(&self) -> &[Condition] {
                 self.status.as_ref().map_or(&[], |status| &status.conditions)
@@ -65,25 +65,12 @@ macro_rules! has_conditions {
 }
 
 has_conditions! {
-    NodePool: ["ValidationSucceeded", "NodeClassReady"],
-    NodeClaim: ["Launched", "Registered", "Initialized"],
-    NodeOverlay: ["ValidationSucceeded"],
-    KWOKNodeClass: [],
-    EC2NodeClass: [
-        "AMIsReady",
-        "SubnetsReady",
-        "SecurityGroupsReady",
-        "InstanceProfileReady",
-        "ValidationSucceeded",
-        "PlacementGroupReady"
-    ],
-    AKSNodeClass: [
-        "ImagesReady",
-        "KubernetesVersionReady",
-        "SubnetsReady",
-        "ValidationSucceeded",
-        "LocalDNSReady"
-    ],
+    NodePool: conditions::node_pool::DEPENDENTS,
+    NodeClaim: conditions::node_claim::DEPENDENTS,
+    NodeOverlay: conditions::node_overlay::DEPENDENTS,
+    KWOKNodeClass: &[],
+    EC2NodeClass: conditions::aws::DEPENDENTS,
+    AKSNodeClass: conditions::azure::DEPENDENTS,
 }
 
 /// A change that is not possible.
@@ -242,9 +229,9 @@ impl<'a> Conditions<'a> {
         let message: Vec<String> =
             unhealthy.iter().map(|condition| format!("{}={}", condition.type_, condition.status)).collect();
         let (status, reason) = if failed {
-            (ConditionStatus::False, "UnhealthyDependents")
+            (ConditionStatus::False, reasons::UNHEALTHY_DEPENDENTS)
         } else {
-            (ConditionStatus::Unknown, "ReconcilingDependents")
+            (ConditionStatus::Unknown, reasons::RECONCILING_DEPENDENTS)
         };
         self.set(ROOT, status, reason, &message.join(", "));
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::names::labels::{aws, azure, kwok};
 use crate::schema::{Rule, rule};
 
 /// A cloud, or the simulation of one.
@@ -37,6 +38,17 @@ impl Provider {
         }
     }
 
+    /// The labels that the provider's instance types have.
+    pub(crate) fn well_known_labels(self) -> impl Iterator<Item = &'static str> {
+        let (domains, others): (&[Domain], &[&str]) = match self {
+            Self::Kwok => (&[KWOK], &[]),
+            Self::Aws => (&[AWS], &[aws::ZONE_ID]),
+            Self::Azure => (&[AZURE, AKS], &[]),
+        };
+        let allowed = domains.iter().flat_map(|domain| domain.allowed);
+        allowed.chain(others).copied().filter(|key| !NOT_WELL_KNOWN.contains(key))
+    }
+
     /// The rules for label keys that the provider adds to the core CRDs.
     pub(crate) fn label_rules(self) -> LabelRules {
         match self {
@@ -55,11 +67,11 @@ impl Provider {
                     template_labels: vec![AWS.map_rule()],
                     node_pool_keys: keys.clone(),
                     node_claim_keys: keys,
-                    node_overlay_keys: vec![AWS_OVERLAY.key_rule()],
+                    node_overlay_keys: vec![AWS.key_rule_except(&AWS_DECIDED_AT_LAUNCH)],
                 }
             }
             Self::Azure => {
-                let domains = [AZURE, KUBERNETES_AZURE];
+                let domains = [AZURE, AKS];
                 let mut keys: Vec<Rule> = domains.iter().map(Domain::key_rule).collect();
                 let mut labels: Vec<Rule> = domains.iter().map(Domain::map_rule).collect();
                 for key in AZURE_RESERVED {
@@ -105,7 +117,7 @@ pub(crate) struct LabelRules {
     pub(crate) node_overlay_keys: Vec<Rule>,
 }
 
-/// A label domain of which only some names may be used.
+/// A label domain of which only some labels may be used.
 struct Domain {
     name: &'static str,
     allowed: &'static [&'static str],
@@ -113,19 +125,25 @@ struct Domain {
 
 impl Domain {
     fn key_rule(&self) -> Rule {
-        rule(self.expression("self"), self.message())
+        rule(self.expression("self", self.allowed.iter().copied()), self.message())
+    }
+
+    /// The rule for a key of a requirement that only selects, and must not name any of `except`.
+    fn key_rule_except(&self, except: &[&str]) -> Rule {
+        let allowed = self.allowed.iter().copied().filter(|key| !except.contains(key));
+        rule(self.expression("self", allowed), self.message())
     }
 
     fn map_rule(&self) -> Rule {
-        rule(format!("self.all(x, {})", self.expression("x")), self.message())
+        rule(format!("self.all(x, {})", self.expression("x", self.allowed.iter().copied())), self.message())
     }
 
-    fn expression(&self, variable: &str) -> String {
-        let domain = self.name;
-        let allowed: Vec<String> = self.allowed.iter().map(|name| format!(r#""{domain}/{name}""#)).collect();
+    fn expression<'a>(&self, variable: &str, allowed: impl Iterator<Item = &'a str>) -> String {
+        let allowed: Vec<String> = allowed.map(|key| format!(r#""{key}""#)).collect();
         format!(
-            r#"{variable} in [{}] || !{variable}.find("^([^/]+)").endsWith("{domain}")"#,
-            allowed.join(", ")
+            r#"{variable} in [{}] || !{variable}.find("^([^/]+)").endsWith("{}")"#,
+            allowed.join(", "),
+            self.name
         )
     }
 
@@ -135,113 +153,115 @@ impl Domain {
 }
 
 const KWOK: Domain = Domain {
-    name: "karpenter.kwok.sh",
-    allowed: &["kwoknodeclass", "instance-cpu", "instance-memory", "instance-family", "instance-size"],
+    name: kwok::DOMAIN,
+    allowed: &[
+        kwok::NODE_CLASS,
+        kwok::INSTANCE_CPU,
+        kwok::INSTANCE_MEMORY,
+        kwok::INSTANCE_FAMILY,
+        kwok::INSTANCE_SIZE,
+    ],
 };
 
 const AWS: Domain = Domain {
-    name: "karpenter.k8s.aws",
+    name: aws::DOMAIN,
     allowed: &[
-        "instance-tenancy",
-        "capacity-reservation-type",
-        "capacity-reservation-id",
-        "capacity-reservation-interruptible",
-        "ec2nodeclass",
-        "instance-encryption-in-transit-supported",
-        "nitro-sandbox",
-        "instance-category",
-        "instance-hypervisor",
-        "instance-family",
-        "instance-generation",
-        "instance-local-nvme",
-        "instance-size",
-        "instance-cpu",
-        "instance-cpu-manufacturer",
-        "instance-cpu-sustained-clock-speed-mhz",
-        "instance-memory",
-        "instance-ebs-bandwidth",
-        "instance-network-bandwidth",
-        "instance-gpu-name",
-        "instance-gpu-manufacturer",
-        "instance-gpu-count",
-        "instance-gpu-memory",
-        "instance-accelerator-name",
-        "instance-accelerator-manufacturer",
-        "instance-accelerator-count",
-        "instance-capability-flex",
-        "placement-group-id",
-        "placement-group-partition",
+        aws::INSTANCE_TENANCY,
+        aws::CAPACITY_RESERVATION_TYPE,
+        aws::CAPACITY_RESERVATION_ID,
+        aws::CAPACITY_RESERVATION_INTERRUPTIBLE,
+        aws::NODE_CLASS,
+        aws::INSTANCE_ENCRYPTION_IN_TRANSIT_SUPPORTED,
+        aws::NITRO_SANDBOX,
+        aws::INSTANCE_CATEGORY,
+        aws::INSTANCE_HYPERVISOR,
+        aws::INSTANCE_FAMILY,
+        aws::INSTANCE_GENERATION,
+        aws::INSTANCE_LOCAL_NVME,
+        aws::INSTANCE_SIZE,
+        aws::INSTANCE_CPU,
+        aws::INSTANCE_CPU_MANUFACTURER,
+        aws::INSTANCE_CPU_SUSTAINED_CLOCK_SPEED_MHZ,
+        aws::INSTANCE_MEMORY,
+        aws::INSTANCE_EBS_BANDWIDTH,
+        aws::INSTANCE_NETWORK_BANDWIDTH,
+        aws::INSTANCE_GPU_NAME,
+        aws::INSTANCE_GPU_MANUFACTURER,
+        aws::INSTANCE_GPU_COUNT,
+        aws::INSTANCE_GPU_MEMORY,
+        aws::INSTANCE_ACCELERATOR_NAME,
+        aws::INSTANCE_ACCELERATOR_MANUFACTURER,
+        aws::INSTANCE_ACCELERATOR_COUNT,
+        aws::INSTANCE_CAPABILITY_FLEX,
+        aws::PLACEMENT_GROUP_ID,
+        aws::PLACEMENT_GROUP_PARTITION,
     ],
 };
 
 /// An overlay corrects instance types, so it cannot select by what only a launch decides.
-const AWS_OVERLAY: Domain = Domain {
-    name: "karpenter.k8s.aws",
-    allowed: &[
-        "ec2nodeclass",
-        "instance-encryption-in-transit-supported",
-        "nitro-sandbox",
-        "instance-category",
-        "instance-hypervisor",
-        "instance-family",
-        "instance-generation",
-        "instance-local-nvme",
-        "instance-size",
-        "instance-cpu",
-        "instance-cpu-manufacturer",
-        "instance-cpu-sustained-clock-speed-mhz",
-        "instance-memory",
-        "instance-ebs-bandwidth",
-        "instance-network-bandwidth",
-        "instance-gpu-name",
-        "instance-gpu-manufacturer",
-        "instance-gpu-count",
-        "instance-gpu-memory",
-        "instance-accelerator-name",
-        "instance-accelerator-manufacturer",
-        "instance-accelerator-count",
-        "instance-capability-flex",
-    ],
-};
+const AWS_DECIDED_AT_LAUNCH: [&str; 6] = [
+    aws::INSTANCE_TENANCY,
+    aws::CAPACITY_RESERVATION_TYPE,
+    aws::CAPACITY_RESERVATION_ID,
+    aws::CAPACITY_RESERVATION_INTERRUPTIBLE,
+    aws::PLACEMENT_GROUP_ID,
+    aws::PLACEMENT_GROUP_PARTITION,
+];
 
 const AZURE: Domain = Domain {
-    name: "karpenter.azure.com",
+    name: azure::DOMAIN,
     allowed: &[
-        "aksnodeclass",
-        "sku-name",
-        "sku-family",
-        "sku-series",
-        "sku-version",
-        "sku-cpu",
-        "sku-memory",
-        "sku-networking-accelerated",
-        "sku-storage-premium-capable",
-        "sku-storage-ultra-ssd",
-        "sku-storage-ephemeralos-maxsize",
-        "sku-gpu-name",
-        "sku-gpu-manufacturer",
-        "sku-gpu-count",
-        "placement-scope",
+        azure::NODE_CLASS,
+        azure::SKU_NAME,
+        azure::SKU_FAMILY,
+        azure::SKU_SERIES,
+        azure::SKU_VERSION,
+        azure::SKU_CPU,
+        azure::SKU_MEMORY,
+        azure::SKU_NETWORKING_ACCELERATED,
+        azure::SKU_STORAGE_PREMIUM_CAPABLE,
+        azure::SKU_STORAGE_ULTRA_SSD,
+        azure::SKU_STORAGE_EPHEMERALOS_MAXSIZE,
+        azure::SKU_GPU_NAME,
+        azure::SKU_GPU_MANUFACTURER,
+        azure::SKU_GPU_COUNT,
+        azure::PLACEMENT_SCOPE,
     ],
 };
 
-const KUBERNETES_AZURE: Domain = Domain {
-    name: "kubernetes.azure.com",
+const AKS: Domain = Domain {
+    name: azure::AKS_DOMAIN,
     allowed: &[
-        "mode",
-        "scalesetpriority",
-        "priority",
-        "fips_enabled",
-        "os-sku",
-        "cluster",
-        "sku-cpu",
-        "sku-memory",
-        "ebpf-dataplane",
-        "ebpf-host-routing",
-        "network-policy",
-        "hostedvm",
+        azure::AKS_MODE,
+        azure::AKS_SCALE_SET_PRIORITY,
+        azure::AKS_PRIORITY,
+        azure::AKS_FIPS_ENABLED,
+        azure::AKS_OS_SKU,
+        azure::AKS_CLUSTER,
+        azure::AKS_SKU_CPU,
+        azure::AKS_SKU_MEMORY,
+        azure::AKS_EBPF_DATAPLANE,
+        azure::AKS_EBPF_HOST_ROUTING,
+        azure::AKS_NETWORK_POLICY,
+        azure::AKS_HOSTED_VM,
     ],
 };
 
 /// Labels that AKS itself manages.
-const AZURE_RESERVED: [&str; 4] = ["agentpool", "storageprofile", "storagetier", "accelerator"];
+const AZURE_RESERVED: [&str; 4] = [
+    azure::LEGACY_AGENT_POOL,
+    azure::LEGACY_STORAGE_PROFILE,
+    azure::LEGACY_STORAGE_TIER,
+    azure::LEGACY_ACCELERATOR,
+];
+
+/// Labels that may be used in a NodePool although no instance type has them.
+const NOT_WELL_KNOWN: [&str; 7] = [
+    kwok::NODE_CLASS,
+    aws::NODE_CLASS,
+    azure::NODE_CLASS,
+    azure::AKS_EBPF_DATAPLANE,
+    azure::AKS_EBPF_HOST_ROUTING,
+    azure::AKS_NETWORK_POLICY,
+    azure::AKS_HOSTED_VM,
+];

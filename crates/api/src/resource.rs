@@ -1,7 +1,7 @@
 //! What makes a type a custom resource: its identity in the API and the CRD around its schema.
 //!
 //! kube's own derive cannot express an optional `spec` and marks optional fields nullable, which upstream's CRDs
-//! do not, so the root types are declared by [`custom_resource!`] and the documents built by [`crate::crds`].
+//! do not, so the root types are declared by `custom_resource!` and the documents built by [`crate::crds`].
 
 use kube::Resource;
 use schemars::JsonSchema;

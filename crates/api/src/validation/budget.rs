@@ -1,0 +1,208 @@
+//! Disruption budgets: how many nodes of a pool may be disrupted now. Entry: [`allowed_disruptions`].
+
+use jiff::Timestamp;
+use units::{BudgetNodes, BudgetNodesError, CronError, DurationError, GoDuration, Schedule, Window};
+
+use crate::nodepool::{Budget, DisruptionReason};
+
+/// What a budget allows that does not apply: any number of nodes.
+pub const UNLIMITED: i32 = i32::MAX;
+
+/// Why a budget cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BudgetError {
+    /// The number of nodes.
+    #[error("budget field nodes: {0}")]
+    Nodes(#[source] BudgetNodesError),
+    /// When the budget begins to apply.
+    #[error("budget field schedule: {0}")]
+    Schedule(#[source] CronError),
+    /// How long the budget applies.
+    #[error("budget field duration: {0}")]
+    Duration(#[source] DurationError),
+    /// There is a duration, but nothing that begins.
+    #[error(
+        "budget field schedule: it is missing although duration is {duration:?}; expected both or neither"
+    )]
+    NoSchedule {
+        /// The duration.
+        duration: String,
+    },
+}
+
+/// A budget whose texts have been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsedBudget {
+    /// How many nodes may be disrupted.
+    pub nodes: BudgetNodes,
+    /// When the budget applies; always when absent.
+    pub window: Option<Window>,
+    /// Which kinds of disruption the budget is for; all when absent, none when empty.
+    pub reasons: Option<Vec<DisruptionReason>>,
+}
+
+impl TryFrom<&Budget> for ParsedBudget {
+    type Error = BudgetError;
+
+    fn try_from(budget: &Budget) -> Result<Self, BudgetError> {
+        let nodes = budget.nodes.parse().map_err(BudgetError::Nodes)?;
+        let schedule =
+            budget.schedule.as_deref().map(Schedule::parse).transpose().map_err(BudgetError::Schedule)?;
+        let duration =
+            budget.duration.as_deref().map(str::parse).transpose().map_err(BudgetError::Duration)?;
+        let window = match (schedule, duration) {
+            (Some(schedule), duration) => {
+                // Admission demands a duration with a schedule. Without one the window never opens.
+                Some(Window { schedule, duration: duration.unwrap_or(GoDuration::ZERO) })
+            }
+            (None, None) => None,
+            (None, Some(_)) => {
+                return Err(BudgetError::NoSchedule {
+                    duration: budget.duration.clone().unwrap_or_default(),
+                });
+            }
+        };
+        Ok(Self { nodes, window, reasons: budget.reasons.clone() })
+    }
+}
+
+impl ParsedBudget {
+    /// Whether the budget is for the reason. An empty list, unlike an absent one, is for no reason.
+    pub fn concerns(&self, reason: DisruptionReason) -> bool {
+        self.reasons.as_ref().is_none_or(|reasons| reasons.contains(&reason))
+    }
+
+    /// How many of `nodes` the budget allows to be disrupted at `now`.
+    pub fn allowed(&self, nodes: usize, now: Timestamp) -> i32 {
+        let is_active = self.window.as_ref().is_none_or(|window| window.is_active(now));
+        if is_active { self.nodes.resolve(nodes) } else { UNLIMITED }
+    }
+}
+
+/// How many of `nodes` may be disrupted for `reason` at `now`: what the strictest budget for it allows.
+///
+/// A budget that cannot be read allows nothing, even if it is for another reason: nobody knows what it was to
+/// protect.
+pub fn allowed_disruptions(
+    budgets: &[Budget],
+    reason: DisruptionReason,
+    nodes: usize,
+    now: Timestamp,
+) -> i32 {
+    let parsed: Result<Vec<ParsedBudget>, BudgetError> = budgets.iter().map(TryInto::try_into).collect();
+    let Ok(parsed) = parsed else { return 0 };
+    let concerned = parsed.iter().filter(|budget| budget.concerns(reason));
+    concerned.map(|budget| budget.allowed(nodes, now)).min().unwrap_or(UNLIMITED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2000-06-15T12:30:30Z";
+
+    fn budget(nodes: &str, schedule: Option<&str>, duration: Option<&str>) -> Budget {
+        Budget {
+            reasons: None,
+            nodes: nodes.to_owned(),
+            schedule: schedule.map(ToOwned::to_owned),
+            duration: duration.map(ToOwned::to_owned),
+        }
+    }
+
+    fn for_reasons(nodes: &str, reasons: &[DisruptionReason]) -> Budget {
+        Budget { reasons: Some(reasons.to_vec()), ..budget(nodes, None, None) }
+    }
+
+    #[track_caller]
+    fn check(budgets: &[Budget], reason: DisruptionReason, nodes: usize, allowed: i32) {
+        let now = NOW.parse().unwrap();
+        assert_eq!(allowed_disruptions(budgets, reason, nodes, now), allowed, "{budgets:?}");
+    }
+
+    #[test]
+    fn a_budget_applies_from_each_hit_of_its_schedule() {
+        for (now, schedule, duration, active) in [
+            (NOW, "* * * * *", "1h", true),
+            (NOW, "@yearly", "1h", false),
+            ("2024-01-07T00:00:00Z", "@daily", "48h", true),
+            ("2024-01-07T00:00:00Z", "30 6 * * SUN", "6h", false),
+            // The hit itself is part of the window, its end is not.
+            ("2024-01-07T06:30:00Z", "30 6 * * SUN", "6h", true),
+            ("2024-01-07T12:29:59Z", "30 6 * * SUN", "6h", true),
+            ("2024-01-07T12:30:00Z", "30 6 * * SUN", "6h", false),
+        ] {
+            let budgets = [budget("3", Some(schedule), Some(duration))];
+            let allowed = allowed_disruptions(&budgets, DisruptionReason::Empty, 10, now.parse().unwrap());
+            assert_eq!(allowed, if active { 3 } else { UNLIMITED }, "{schedule} {duration} at {now}");
+        }
+    }
+
+    #[test]
+    fn no_budget_is_no_limit() {
+        check(&[], DisruptionReason::Drifted, 10, UNLIMITED);
+    }
+
+    #[test]
+    fn the_strictest_budget_wins_and_percentages_round_up() {
+        let budgets = [budget("10%", None, None), budget("4", None, None), budget("100%", None, None)];
+        check(&budgets, DisruptionReason::Empty, 11, 2);
+        check(&budgets, DisruptionReason::Empty, 1, 1);
+        check(&budgets, DisruptionReason::Empty, 0, 0);
+        check(&budgets, DisruptionReason::Empty, 100, 4);
+    }
+
+    #[test]
+    fn a_budget_concerns_its_reasons_only() {
+        let budgets = [
+            for_reasons("1", &[DisruptionReason::Drifted, DisruptionReason::Unhealthy]),
+            budget("5", None, None),
+        ];
+        check(&budgets, DisruptionReason::Drifted, 10, 1);
+        check(&budgets, DisruptionReason::Unhealthy, 10, 1);
+        check(&budgets, DisruptionReason::Empty, 10, 5);
+    }
+
+    #[test]
+    fn an_empty_list_of_reasons_concerns_nothing() {
+        check(&[for_reasons("0", &[])], DisruptionReason::Empty, 10, UNLIMITED);
+    }
+
+    #[test]
+    fn a_budget_that_cannot_be_read_stops_everything() {
+        for bad in [
+            budget("ten", None, None),
+            budget("1", Some("@dailyX"), Some("1h")),
+            budget("1", Some("* * * * * *"), Some("1h")),
+            budget("1", Some("0 0 * * tue-mon"), Some("1h")),
+            budget("1", Some("@daily"), Some("long")),
+            budget("1", None, Some("1h")),
+        ] {
+            let bad = Budget { reasons: Some(vec![DisruptionReason::Drifted]), ..bad };
+            check(&[budget("5", None, None), bad], DisruptionReason::Empty, 10, 0);
+        }
+    }
+
+    #[test]
+    fn a_schedule_without_a_duration_never_applies() {
+        check(&[budget("1", Some("* * * * *"), None)], DisruptionReason::Empty, 10, UNLIMITED);
+    }
+
+    #[test]
+    fn errors_name_the_field_the_value_and_what_is_accepted() {
+        for (bad, parts) in [
+            (budget("ten", None, None), ["budget field nodes: ", "\"ten\"", "expected"]),
+            (
+                budget("1", Some("@dailyX"), Some("1h")),
+                ["budget field schedule: ", "\"@dailyX\"", "expected"],
+            ),
+            (budget("1", Some("@daily"), Some("long")), ["budget field duration: ", "\"long\"", "expected"]),
+            (budget("1", None, Some("1h")), ["budget field schedule: ", "\"1h\"", "expected"]),
+        ] {
+            let message = ParsedBudget::try_from(&bad).unwrap_err().to_string();
+            for part in parts {
+                assert!(message.contains(part), "{message}");
+            }
+        }
+    }
+}
