@@ -37,7 +37,7 @@ fn new_nodes(text: &mut String, report: &Report) {
         *price += claim.price;
     }
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(["NODES", "NODEPOOL", "CHEAPEST TYPE", "OR", "ZONE", "CAPACITY", "PODS", "$/HOUR"]);
     for ((pool, type_, zone, capacity), (nodes, others, pods, price)) in groups {
         let alternatives = if others == 0 { String::new() } else { format!("{others} others") };
@@ -75,7 +75,12 @@ fn existing_nodes(text: &mut String, report: &Report) {
     }
     const SHOWN: usize = 10;
     let pods: usize = report.existing.values().map(Vec::len).sum();
-    let _ = writeln!(text, "\n{} fit on {}:", counted(pods, "pod"), counted(report.existing.len(), "existing node"));
+    let _ = writeln!(
+        text,
+        "\n{} fit on {}:",
+        counted(pods, "pod"),
+        counted(report.existing.len(), "existing node")
+    );
     for (node, pods) in report.existing.iter().take(SHOWN) {
         let _ = writeln!(text, "  {node}: {}", some(pods, 5));
     }
