@@ -81,16 +81,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let scheduler_config =
         SchedulerConfig::parse(&args.scheduler_config).context("reading --scheduler-config")?;
-    let read_ms = watch.lap();
+    let read = watch.lap();
 
     let mut options = snapshot::Options::new(Provider::Kwok, &types);
     options.scheduler_config = scheduler_config;
     options.accept_unseen_pods = true;
     let built = snapshot::build(&contents.objects, &options, now());
-    let snapshot_ms = watch.lap();
+    let snapshot = watch.lap();
 
     let plan = engine::solve::solve(&built.snapshot, &solve_options(args));
-    let timings = Timings { read_ms, snapshot_ms, solve_ms: watch.lap() };
+    let timings = Timings { read, snapshot, solve: watch.lap() };
 
     warn(&contents, &built);
     let rejected = built
