@@ -1,0 +1,143 @@
+//! Finds out of what kind an object is, and decodes it into its type.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Place, Reader};
+
+/// An object that has not been decoded yet.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// As text.
+    Text(&'a str),
+    /// As a tree.
+    Tree(&'a Value),
+}
+
+impl<'a> Source<'a> {
+    fn decode<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
+        match self {
+            Self::Text(text) => serde_json::from_str(text),
+            Self::Tree(tree) => T::deserialize(tree),
+        }
+    }
+
+    /// Decodes again what failed, to find the field that is wrong.
+    fn explain<T: Deserialize<'a>>(self) -> Option<(Option<String>, String)> {
+        let result = match self {
+            Self::Text(text) => {
+                serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text))
+            }
+            Self::Tree(tree) => serde_path_to_error::deserialize(tree),
+        };
+        let error = result.err()?;
+        let path = error.path().to_string();
+        Some(((path != ".").then_some(path), without_position(error.inner())))
+    }
+}
+
+/// The message without line and column, which count from the beginning of the object and not of the file.
+pub(super) fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(position) => text[..position].to_owned(),
+        None => text,
+    }
+}
+
+/// Group, version and kind of an object.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, expecting = "a Kubernetes object")]
+pub(super) struct Kind<'a> {
+    #[serde(borrow)]
+    pub(super) api_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) kind: Option<Cow<'a, str>>,
+}
+
+/// The name of an object, for messages.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Name {
+    metadata: NameParts,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NameParts {
+    name: Option<String>,
+    namespace: Option<String>,
+}
+
+impl Reader<'_> {
+    /// Reads an object, which may leave its kind to the list it is in.
+    pub(super) fn object(&mut self, source: Source<'_>, place: Place, list: &Kind<'_>) {
+        let own = match source.decode::<Kind<'_>>() {
+            Ok(own) => own,
+            Err(error) => return self.error(place, None, None, without_position(&error)),
+        };
+        let kind = own.kind.as_deref().or(list.kind.as_deref());
+        let Some(kind) = kind.filter(|kind| !kind.is_empty()) else {
+            let message = "missing; expected the kind of a Kubernetes object, such as Pod".to_owned();
+            return self.error(place, None, Some("kind".to_owned()), message);
+        };
+        let api_version = own.api_version.as_deref().or(list.api_version.as_deref()).unwrap_or_default();
+        self.typed(source, place, api_version, kind);
+    }
+
+    fn typed(&mut self, source: Source<'_>, place: Place, api_version: &str, kind: &str) {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        macro_rules! decode {
+            ($($group:literal $kind:literal => $field:ident,)*) => {
+                match (group, kind) {
+                    $(($group, $kind) => {
+                        let decoded = self.decode(source, place, kind);
+                        self.contents.objects.$field.extend(decoded);
+                    })*
+                    _ => self.contents.skipped.add(kind),
+                }
+            };
+        }
+        decode! {
+            "" "Pod" => pods,
+            "" "Node" => nodes,
+            "" "Namespace" => namespaces,
+            "" "PersistentVolume" => persistent_volumes,
+            "" "PersistentVolumeClaim" => persistent_volume_claims,
+            "" "Service" => services,
+            "" "ReplicationController" => replication_controllers,
+            "apps" "DaemonSet" => daemon_sets,
+            "apps" "ReplicaSet" => replica_sets,
+            "apps" "StatefulSet" => stateful_sets,
+            "storage.k8s.io" "StorageClass" => storage_classes,
+            "storage.k8s.io" "CSINode" => csi_nodes,
+            "policy" "PodDisruptionBudget" => pod_disruption_budgets,
+            "scheduling.k8s.io" "PriorityClass" => priority_classes,
+            "karpenter.sh" "NodePool" => node_pools,
+            "karpenter.sh" "NodeClaim" => node_claims,
+            "karpenter.sh" "NodeOverlay" => node_overlays,
+            "karpenter.kwok.sh" "KWOKNodeClass" => kwok_node_classes,
+            "karpenter.k8s.aws" "EC2NodeClass" => ec2_node_classes,
+            "karpenter.azure.com" "AKSNodeClass" => aks_node_classes,
+        }
+    }
+
+    fn decode<T: DeserializeOwned>(&mut self, source: Source<'_>, place: Place, kind: &str) -> Option<T> {
+        let error = match source.decode::<T>() {
+            Ok(object) => return Some(object),
+            Err(error) => error,
+        };
+        let NameParts { name, namespace } = source.decode::<Name>().unwrap_or_default().metadata;
+        let object = match (namespace, name) {
+            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+            (None, Some(name)) => format!("{kind} {name}"),
+            (_, None) => kind.to_owned(),
+        };
+        let (field, message) = source.explain::<T>().unwrap_or((None, without_position(&error)));
+        self.error(place, Some(object), field, message);
+        None
+    }
+}

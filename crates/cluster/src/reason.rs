@@ -1,0 +1,158 @@
+//! Why an object has no part in a snapshot, or only a smaller one. The texts for pods are upstream's: they are in
+//! events.
+
+use std::fmt;
+
+use api::validation::Errors;
+use api::validation::node_pool::NodePoolError;
+use api::validation::pod::PodError;
+
+use crate::volumes::VolumeError;
+
+/// An object that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace, if it is in one.
+    pub namespace: Option<Box<str>>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Why it was left out.
+    pub reason: Reason,
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, namespace, name, reason } = self;
+        match namespace {
+            Some(namespace) => write!(f, "{kind} {namespace}/{name}: {reason}"),
+            None => write!(f, "{kind} {name}: {reason}"),
+        }
+    }
+}
+
+/// Why an object was left out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The pod does not wait for a node.
+    #[error(transparent)]
+    NotPending(#[from] NotPending),
+    /// The pod waits, but asks for what cannot be.
+    #[error("{}", joined(.0))]
+    Rejected(Vec<Rejection>),
+    /// The pod of a deleting node has volumes that cannot be looked up.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    /// The NodePool is wrong, and nobody has said so in its status.
+    #[error(transparent)]
+    Pool(#[from] Errors<NodePoolError>),
+    /// The NodePool is not ready.
+    #[error("not ready{}", .0.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
+    NotReady(Option<String>),
+    /// The NodePool keeps a fixed number of nodes, whatever the pods need.
+    #[error("static: spec.replicas is set")]
+    Static,
+    /// The object is on its way out.
+    #[error("being deleted")]
+    Deleting,
+    /// The object belongs to another provider.
+    #[error("nodeClassRef: {found}; expected {expected}")]
+    OtherProvider {
+        /// Group and kind of the NodeClass.
+        found: String,
+        /// What this provider has.
+        expected: String,
+    },
+    /// The NodeClaim has no instance yet.
+    #[error("status.providerID: empty; it has not been launched")]
+    NotLaunched,
+    /// The Node of a NodePool does not say which instance it is.
+    #[error("spec.providerID: empty; expected one on a node of a NodePool")]
+    NoProviderId,
+    /// The Node of a NodePool is not complete.
+    #[error("waits for the label node.kubernetes.io/instance-type")]
+    NoInstanceType,
+    /// There are two of it.
+    #[error("{field}: {value:?} is taken by another object")]
+    Duplicate {
+        /// What must be unique.
+        field: &'static str,
+        /// Its value.
+        value: Box<str>,
+    },
+    /// A field has a value that cannot be understood.
+    #[error("{field}: invalid value {value:?}; expected {expected}")]
+    Field {
+        /// The field.
+        field: String,
+        /// Its value.
+        value: String,
+        /// What is accepted.
+        expected: &'static str,
+    },
+    /// There are more names than the engine can number.
+    #[error("{name:?} is one {what} too many; at most {limit} are supported")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// The first that has no number.
+        name: Box<str>,
+        /// How many there can be.
+        limit: usize,
+    },
+}
+
+impl Reason {
+    /// Whether the pod gets an event: not if it wants no node of ours, or waits for something else.
+    pub fn is_event(&self) -> bool {
+        match self {
+            Self::NotPending(_) => false,
+            Self::Rejected(rejections) => !rejections.contains(&Rejection::OptedOut),
+            _ => true,
+        }
+    }
+
+    /// Whether the pod counts as ignored in metrics.
+    pub fn is_rejection(&self) -> bool {
+        !matches!(self, Self::NotPending(_))
+    }
+}
+
+/// Why a pod without a node does not wait for one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotPending {
+    /// No scheduler has given up on it.
+    #[error("no scheduler has reported it unschedulable")]
+    NotUnschedulable,
+    /// Other pods make room for it.
+    #[error("waits for room on node {0}")]
+    Nominated(Box<str>),
+    /// It has its own node.
+    #[error("belongs to a DaemonSet")]
+    Daemon,
+    /// It is a node's own.
+    #[error("belongs to a Node")]
+    Static,
+}
+
+/// What is wrong with a pod that waits for a node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// It wants no node of ours.
+    #[error(
+        "configured to not run on a Karpenter provisioned node (requirement=karpenter.sh/nodepool DoesNotExist)"
+    )]
+    OptedOut,
+    /// A rule for its node is wrong.
+    #[error(transparent)]
+    NodeRule(#[from] PodError),
+    /// A volume cannot be used.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+}
+
+fn joined(rejections: &[Rejection]) -> String {
+    let texts: Vec<String> = rejections.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}

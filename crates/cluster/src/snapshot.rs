@@ -1,0 +1,377 @@
+//! Kubernetes objects as the engine's snapshot. Entry: [`build`].
+//!
+//! ```text
+//! instance types ──────────────► catalogue
+//! NodePools ───────────────────► pools, with what existing nodes leave of their limits
+//! Nodes + NodeClaims ──────────► nodes ◄── bound pods: requests, ports, volumes; counted for topologies
+//! unschedulable pods,      ─┐
+//! pods of deleting nodes   ─┴──► classes and pods
+//! DaemonSets ──────────────────► daemons
+//! ```
+//!
+//! An object that cannot be used never hides the others; it is in [`Built::ignored`] with the reason.
+
+mod catalogue;
+mod daemons;
+mod namespaces;
+mod nodes;
+mod pods;
+mod pools;
+mod shapes;
+mod state;
+mod tables;
+mod workloads;
+
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use api::labels::LabelSets;
+use api::provider::Provider;
+use api::shared::{Operator, Requirement};
+use api::validation::pod::{PodError, validate_term};
+use api::validation::requirement;
+use engine::model::{
+    CatalogueId, ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass,
+    Running, Snapshot,
+};
+use hashbrown::{HashMap, HashSet, HashTable};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as k8s;
+use rustc_hash::FxBuildHasher;
+
+use crate::eligibility::{self, Budgets};
+use crate::instance_types::InstanceType;
+use crate::objects::selector::NodeSelectorTerm;
+use crate::objects::{Objects, Pod};
+use crate::reason::{Ignored, Reason, Rejection};
+use crate::scheduler_config::SchedulerConfig;
+use crate::volumes::{Unsupported, Volumes};
+use namespaces::Namespaces;
+use nodes::Nodes;
+use pods::Usage;
+use shapes::Memo;
+use tables::Tables;
+use workloads::Workloads;
+
+/// What a snapshot is built for.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// The cloud, which decides about labels and NodeClasses.
+    pub provider: Provider,
+    /// What NodePools choose from.
+    pub instance_types: &'a [InstanceType],
+    /// What the scheduler gives to pods.
+    pub scheduler_config: SchedulerConfig,
+    /// Volumes that the cloud's nodes cannot have.
+    pub unsupported_volumes: Unsupported,
+    /// Whether pods count that no scheduler has looked at, as in files written by hand.
+    pub accept_unseen_pods: bool,
+}
+
+impl<'a> Options<'a> {
+    /// The options for a provider with some instance types, and nothing else configured.
+    pub fn new(provider: Provider, instance_types: &'a [InstanceType]) -> Self {
+        Self {
+            provider,
+            instance_types,
+            scheduler_config: SchedulerConfig::default(),
+            unsupported_volumes: Unsupported::default(),
+            accept_unseen_pods: false,
+        }
+    }
+}
+
+/// A snapshot, and what has no part in it.
+#[derive(Debug)]
+pub struct Built {
+    /// What the engine looks at.
+    pub snapshot: Snapshot,
+    /// Objects that were left out.
+    pub ignored: Vec<Ignored>,
+}
+
+/// Builds the snapshot of a cluster at a point in time.
+pub fn build(objects: &Objects, options: &Options<'_>, now: Timestamp) -> Built {
+    let mut builder = Builder::new(objects, options);
+    let catalogue = builder.catalogue();
+    let states = state::join(&objects.nodes, &objects.node_claims, options.provider, &mut builder.ignored);
+    builder.pools(&states, catalogue);
+    builder.pool_names = builder.tables.snapshot.pools.iter().map(|pool| pool.name.clone()).collect();
+    let mut nodes = builder.nodes(&states);
+    builder.place_pods(&mut nodes, now);
+    builder.settle(&nodes);
+    builder.daemons();
+    Built { snapshot: builder.tables.snapshot, ignored: builder.ignored }
+}
+
+struct Builder<'a> {
+    objects: &'a Objects,
+    options: &'a Options<'a>,
+    tables: Tables,
+    volumes: Volumes<'a>,
+    namespaces: Namespaces<'a>,
+    workloads: Workloads<'a>,
+    /// Pools that take part.
+    pool_names: BTreeSet<Box<str>>,
+    /// Classes by what they are.
+    classes: HashTable<ClassId>,
+    ignored: Vec<Ignored>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(objects: &'a Objects, options: &'a Options<'a>) -> Self {
+        let offerings = options.instance_types.iter().flat_map(|each| &each.offerings);
+        let offered: BTreeSet<&String> =
+            offerings.flat_map(|offering| &offering.requirements).map(|each| &each.key).collect();
+        let labels = LabelSets::for_provider(options.provider).with_well_known(offered.into_iter().cloned());
+        let mut builder = Self {
+            objects,
+            options,
+            tables: Tables::new(labels),
+            volumes: Volumes::new(objects, &options.unsupported_volumes),
+            namespaces: Namespaces::new(objects),
+            workloads: Workloads::new(objects),
+            pool_names: BTreeSet::new(),
+            classes: HashTable::new(),
+            ignored: Vec::new(),
+        };
+        builder.known_keys();
+        builder.known_namespaces();
+        builder
+    }
+
+    fn known_keys(&mut self) {
+        let reservation = self.tables.labels.reservation_id();
+        let universe = &mut self.tables.snapshot.universe;
+        self.tables.snapshot.keys = KnownKeys::new(universe, reservation);
+        for name in self.tables.labels.well_known() {
+            let key = universe.key(name);
+            universe.set_well_known(key);
+        }
+    }
+
+    fn known_namespaces(&mut self) {
+        let all: Vec<_> = self.namespaces.iter().collect();
+        for (name, labels) in all {
+            let id = self.tables.namespace(name);
+            match labels.map(|labels| self.tables.labels(labels)).transpose() {
+                Ok(labels) => self.tables.snapshot.namespace_labels[id.index()] = labels,
+                Err(reason) => {
+                    let name = name.into();
+                    self.ignored.push(Ignored { kind: "Namespace", namespace: None, name, reason });
+                }
+            }
+        }
+    }
+
+    fn catalogue(&mut self) -> Option<CatalogueId> {
+        let catalogue = self.tables.catalogue(self.options.instance_types, &mut self.ignored);
+        if catalogue.types.is_empty() {
+            return None;
+        }
+        self.tables.snapshot.catalogues.push(Arc::new(catalogue));
+        Some(CatalogueId(0))
+    }
+
+    /// Puts bound pods on their nodes, and collects those that need a place: first those that wait, then those
+    /// whose node goes away.
+    fn place_pods(&mut self, nodes: &mut Nodes<'a>, now: Timestamp) {
+        let budgets = Budgets::new(&self.objects.pod_disruption_budgets);
+        let with_owner = !self.options.scheduler_config.default_spreads.is_empty();
+        let (mut waiting, mut moving) = (Memo::new(with_owner), Memo::new(with_owner));
+        let mut running = RunningPods::default();
+        let mut leaving = Vec::new();
+        let mut seen = HashSet::<_, FxBuildHasher>::default();
+        for pod in &self.objects.pods {
+            if !seen.insert((pod.metadata.namespace(), &*pod.metadata.name)) {
+                let value = pod.metadata.name.clone();
+                self.ignore_pod(pod, Reason::Duplicate { field: "metadata.name", value });
+            } else if pod.spec.node_name.is_empty() {
+                self.place_waiting(pod, &mut waiting);
+            } else if let Some(node) = nodes.find(&pod.spec.node_name) {
+                if eligibility::is_terminal(pod) {
+                    continue;
+                }
+                let usage = running.usage(self, pod);
+                self.occupy(nodes, node, &running.usages[usage], eligibility::is_daemon(pod));
+                let is_open = self.tables.snapshot.nodes[node.index()].open;
+                if !is_open && budgets.may_move(pod, now) {
+                    leaving.push((pod, node, usage));
+                } else {
+                    running.count(pod, node, usage);
+                }
+            }
+        }
+        for (pod, node, usage) in leaving {
+            let class = moving.get(pod).cloned().unwrap_or_else(|| {
+                let class = self.intern_class(pod);
+                moving.insert(pod, class.clone());
+                class
+            });
+            // A pod that cannot be placed goes on running where it is, as far as others are concerned.
+            if !self.place(pod, class) {
+                running.count(pod, node, usage);
+            }
+        }
+        let RunningPods { counts, guards, .. } = running;
+        self.tables.snapshot.running = counts;
+        self.tables.snapshot.guards = guards;
+    }
+
+    fn place_waiting(&mut self, pod: &'a Pod, memo: &mut Memo<'a, Result<ClassId, Reason>>) {
+        if let Err(reason) = eligibility::pending(pod, self.options.accept_unseen_pods) {
+            return self.ignore_pod(pod, reason.into());
+        }
+        let class = memo.get(pod).cloned().unwrap_or_else(|| {
+            let class = self.validate(pod).and_then(|()| self.intern_class(pod));
+            memo.insert(pod, class.clone());
+            class
+        });
+        self.place(pod, class);
+    }
+
+    /// Adds a pod that needs a place; whether it can be placed at all.
+    fn place(&mut self, pod: &Pod, class: Result<ClassId, Reason>) -> bool {
+        match class {
+            Ok(class) => {
+                let metadata = &pod.metadata;
+                let name: Box<str> = format!("{}/{}", metadata.namespace(), metadata.name).into();
+                let uid = if metadata.uid.is_empty() { name.clone() } else { metadata.uid.clone() };
+                let created = metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
+                self.tables.snapshot.pods.push(EnginePod { name, uid, created, class });
+                true
+            }
+            Err(reason) => {
+                self.ignore_pod(pod, reason);
+                false
+            }
+        }
+    }
+
+    fn ignore_pod(&mut self, pod: &Pod, reason: Reason) {
+        let namespace = Some(pod.metadata.namespace().into());
+        self.ignored.push(Ignored { kind: "Pod", namespace, name: pod.metadata.name.clone(), reason });
+    }
+
+    /// The number of the class of a pod.
+    fn intern_class(&mut self, pod: &Pod) -> Result<ClassId, Reason> {
+        let class = self.class(pod)?;
+        Ok(self.intern(class))
+    }
+
+    fn intern(&mut self, class: PodClass) -> ClassId {
+        let hasher = FxBuildHasher;
+        let classes = &mut self.tables.snapshot.classes;
+        let hash = hasher.hash_one(&class);
+        if let Some(id) = self.classes.find(hash, |id| classes[id.index()] == class) {
+            return *id;
+        }
+        let id = ClassId::at(classes.len());
+        classes.push(class);
+        self.classes.insert_unique(hash, id, |id| hasher.hash_one(&classes[id.index()]));
+        id
+    }
+
+    /// Finds everything that is wrong with a pod that waits.
+    fn validate(&mut self, pod: &Pod) -> Result<(), Reason> {
+        let mut rejections = Vec::new();
+        if self.opts_out(pod) {
+            rejections.push(Rejection::OptedOut);
+        }
+        let labels = &self.tables.labels;
+        for (key, value) in pod.spec.node_selector.iter() {
+            let (key, values) = (key.to_owned(), vec![value.to_string()]);
+            let asked = Requirement { key, operator: Operator::In, values, min_values: None };
+            let wrong = requirement::validate(&asked, labels).into_iter();
+            rejections.extend(wrong.map(|error| Rejection::NodeRule(PodError::Requirement(error))));
+        }
+        for term in required_terms(pod) {
+            rejections.extend(validate_term(&k8s_term(term), labels).into_iter().map(Rejection::NodeRule));
+        }
+        rejections.extend(self.volumes.validate(pod).err().map(Rejection::Volume));
+        if rejections.is_empty() { Ok(()) } else { Err(Reason::Rejected(rejections)) }
+    }
+
+    /// Whether a pod asks for a node without a pool, by its selector, its first alternative or its greatest wish.
+    fn opts_out(&mut self, pod: &Pod) -> bool {
+        let selector = pod.spec.node_selector.iter().map(|(key, value)| (key, &**value));
+        let Ok(mut asked) = self.tables.node_labels(selector) else { return false };
+        let affinity = pod.spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+        let wishes = affinity.map_or(&[][..], |affinity| &affinity.preferred);
+        // Of several wishes of the same weight the first counts.
+        let wish = wishes.iter().rev().max_by_key(|wish| wish.weight).map(|wish| &wish.preference);
+        for term in wish.into_iter().chain(required_terms(pod).first()) {
+            let Ok(term) = self.tables.node_term(&term.match_expressions, "") else { return false };
+            asked = self.tables.snapshot.universe.intersect(asked, term);
+        }
+        let universe = &self.tables.snapshot.universe;
+        let pool = universe.find(asked, self.tables.snapshot.keys.node_pool);
+        pool.is_some_and(|pool| universe.get(pool).operator() == engine::requirement::Operator::DoesNotExist)
+    }
+}
+
+/// The alternatives that a pod has for its node.
+fn required_terms(pod: &Pod) -> &[NodeSelectorTerm] {
+    let affinity = pod.spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required = affinity.and_then(|affinity| affinity.required.as_ref());
+    required.map_or(&[], |selector| &selector.node_selector_terms)
+}
+
+/// The term as the validation takes it.
+fn k8s_term(term: &NodeSelectorTerm) -> k8s::NodeSelectorTerm {
+    let expressions = term.match_expressions.iter().map(|each| k8s::NodeSelectorRequirement {
+        key: each.key.to_string(),
+        operator: each.operator.to_string(),
+        values: Some(each.values.iter().map(ToString::to_string).collect()),
+    });
+    k8s::NodeSelectorTerm {
+        match_expressions: Some(expressions.collect()),
+        match_fields: term.match_fields.as_ref().map(|_| Vec::new()),
+    }
+}
+
+/// Pods that run, as topologies count them.
+#[derive(Default)]
+struct RunningPods<'a> {
+    memo: Option<Memo<'a, usize>>,
+    usages: Vec<Usage>,
+    counts: Vec<Running>,
+    /// Where in `counts` pods of a kind on a node are.
+    positions: HashMap<(NodeId, NamespaceId, LabelsId), usize, FxBuildHasher>,
+    guards: Vec<Guard>,
+}
+
+impl<'a> RunningPods<'a> {
+    /// What a pod takes of its node, by its place in `usages`.
+    fn usage(&mut self, builder: &mut Builder<'_>, pod: &'a Pod) -> usize {
+        let memo = self.memo.get_or_insert_with(|| Memo::new(false));
+        if let Some(known) = memo.get(pod) {
+            return *known;
+        }
+        let usage = self.usages.len();
+        self.usages.push(builder.usage(pod));
+        memo.insert(pod, usage);
+        usage
+    }
+
+    /// Counts a pod that stays. One that terminates does not count, but still keeps others away.
+    fn count(&mut self, pod: &Pod, node: NodeId, usage: usize) {
+        let Usage { namespace, labels, tolerations, keeps_away, .. } = &self.usages[usage];
+        if !keeps_away.is_empty() {
+            self.guards.push(Guard { node, tolerations: *tolerations, terms: keeps_away.clone() });
+        }
+        if pod.metadata.is_deleting() {
+            return;
+        }
+        let kind = (node, *namespace, *labels);
+        let position = *self.positions.entry(kind).or_insert_with(|| {
+            self.counts.push(Running { node, namespace: *namespace, labels: *labels, count: 0 });
+            self.counts.len() - 1
+        });
+        self.counts[position].count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

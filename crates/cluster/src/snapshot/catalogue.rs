@@ -1,0 +1,94 @@
+//! Instance types as the engine's catalogue.
+
+use api::names::{labels, values};
+use api::shared::Requirement;
+use engine::model::{Catalogue, InstanceType, Offering, Overlaid, ReservationId};
+use engine::universe::SetId;
+
+use super::tables::Tables;
+use crate::instance_types;
+use crate::reason::{Ignored, Reason};
+
+impl Tables {
+    /// The catalogue of instance types; a type that cannot be understood is left out.
+    pub(super) fn catalogue(
+        &mut self,
+        types: &[instance_types::InstanceType],
+        ignored: &mut Vec<Ignored>,
+    ) -> Catalogue {
+        let mut catalogue = Catalogue::default();
+        for each in types {
+            match self.instance_type(each) {
+                Ok(instance_type) => catalogue.types.push(instance_type),
+                Err(reason) => ignored.push(Ignored {
+                    kind: "instance type",
+                    namespace: None,
+                    name: each.name.as_str().into(),
+                    reason,
+                }),
+            }
+        }
+        catalogue
+    }
+
+    fn instance_type(&mut self, each: &instance_types::InstanceType) -> Result<InstanceType, Reason> {
+        let key = self.snapshot.keys.instance_type;
+        let mut volume_limits = Vec::with_capacity(each.volume_limits.len());
+        for (driver, limit) in &each.volume_limits {
+            volume_limits.push((self.driver(driver)?, *limit));
+        }
+        let offerings = each.offerings.iter().map(|offering| self.offering(offering));
+        Ok(InstanceType {
+            offerings: offerings.collect::<Result<_, _>>()?,
+            name: self.snapshot.universe.value(key, &each.name),
+            requirements: self.requirements(&each.requirements, "requirements")?,
+            capacity: self.capacity(&each.capacity)?,
+            overhead: self.requests(&each.overhead)?,
+            volume_limits,
+            overlaid: Overlaid::default(),
+        })
+    }
+
+    fn offering(&mut self, offering: &instance_types::Offering) -> Result<Offering, Reason> {
+        let requirements = self.requirements(&offering.requirements, "offerings.requirements")?;
+        let reservation = self.reservation(offering);
+        let capacity_override = offering.capacity_override.as_ref();
+        let overhead_override = offering.overhead_override.as_ref();
+        Ok(Offering {
+            requirements,
+            price: offering.price,
+            available: offering.available,
+            reservation,
+            capacity_override: capacity_override.map(|capacity| self.capacity(capacity)).transpose()?,
+            overhead_override: overhead_override.map(|overhead| self.requests(overhead)).transpose()?,
+        })
+    }
+
+    /// The reservation that an offering of reserved capacity draws on.
+    fn reservation(&mut self, offering: &instance_types::Offering) -> Option<(ReservationId, u32)> {
+        let value_of =
+            |key: &str| match offering.requirements.iter().find(|each| each.key == key)?.values.as_slice() {
+                [value] => Some(value.as_str()),
+                _ => None,
+            };
+        let id = value_of(self.labels.reservation_id()?)?;
+        let is_reserved = value_of(labels::CAPACITY_TYPE) == Some(values::capacity_type::RESERVED);
+        let id = is_reserved.then(|| ReservationId(self.snapshot.reservations.intern(id)))?;
+        Some((id, offering.reservation_capacity))
+    }
+
+    /// Requirements as a set; `field` is for messages.
+    pub(super) fn requirements(
+        &mut self,
+        requirements: &[Requirement],
+        field: &str,
+    ) -> Result<SetId, Reason> {
+        let mut converted = Vec::with_capacity(requirements.len());
+        for Requirement { key, operator, values, min_values } in requirements {
+            let (id, requirement) = self.requirement(key, *operator, values, field)?;
+            let min_values = min_values.map(|count| u32::try_from(count).unwrap_or(0));
+            converted.push((id, requirement.with_min_values(min_values)));
+        }
+        Ok(self.snapshot.universe.set(converted))
+    }
+}

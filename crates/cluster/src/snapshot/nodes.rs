@@ -1,0 +1,151 @@
+//! Nodes as the engine sees them: what they are, and what running pods leave of them.
+
+use api::names::labels;
+use engine::intern::ResourceId;
+use engine::model::{DriverId, Node, NodeId};
+use engine::resources::Amounts;
+use engine::universe::SetId;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use super::Builder;
+use super::pods::Usage;
+use super::state::StateNode;
+use crate::instance_types::InstanceType;
+use crate::objects::CSINode;
+use crate::reason::{Ignored, Reason};
+
+/// Nodes that pods are on.
+pub(super) struct Nodes<'a> {
+    by_name: HashMap<&'a str, NodeId, FxBuildHasher>,
+    /// What pods use, by node.
+    used: Vec<Amounts>,
+    /// Which resources nodes say they have, by node.
+    allocatable: Vec<Vec<ResourceId>>,
+}
+
+impl Nodes<'_> {
+    /// The node of this name, if there is an object for it.
+    pub(super) fn find(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(name).copied()
+    }
+}
+
+impl<'a> Builder<'a> {
+    /// Adds all nodes to the snapshot, without pods yet.
+    pub(super) fn nodes(&mut self, states: &[StateNode<'a>]) -> Nodes<'a> {
+        let csi_nodes: HashMap<&str, &CSINode, FxBuildHasher> =
+            self.objects.csi_nodes.iter().map(|node| (&*node.metadata.name, node)).collect();
+        let types: HashMap<&str, &InstanceType, FxBuildHasher> =
+            self.options.instance_types.iter().map(|each| (each.name.as_str(), each)).collect();
+        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new(), allocatable: Vec::new() };
+        for state in states {
+            match self.node(state, &csi_nodes, &types) {
+                Ok((node, allocatable)) => {
+                    let id = NodeId::at(self.tables.snapshot.nodes.len());
+                    if let Some(node) = state.node {
+                        nodes.by_name.insert(&node.metadata.name, id);
+                    }
+                    nodes.used.push(Amounts::default());
+                    nodes.allocatable.push(allocatable);
+                    self.tables.snapshot.nodes.push(node);
+                }
+                Err(reason) => {
+                    let kind = if state.node.is_some() { "Node" } else { "NodeClaim" };
+                    let name = state.name().into();
+                    self.ignored.push(Ignored { kind, namespace: None, name, reason });
+                }
+            }
+        }
+        nodes
+    }
+
+    fn node(
+        &mut self,
+        state: &StateNode<'a>,
+        csi_nodes: &HashMap<&str, &CSINode, FxBuildHasher>,
+        types: &HashMap<&str, &InstanceType, FxBuildHasher>,
+    ) -> Result<(Node, Vec<ResourceId>), Reason> {
+        let own = state.labels();
+        let label = |key: &str| own.iter().find(|(own, _)| *own == key).map_or("", |(_, value)| value);
+        let hostname = match label(labels::HOSTNAME) {
+            "" => state.name(),
+            hostname => hostname,
+        };
+        let key = self.tables.snapshot.keys.hostname;
+        let allocatable = state.allocatable();
+        let available = self.tables.capacity(&allocatable)?;
+        let known: Result<Vec<_>, _> =
+            allocatable.iter().map(|(name, _)| self.tables.resource(name.as_str())).collect();
+        let csi_node = state.node.and_then(|node| csi_nodes.get(&*node.metadata.name).copied());
+        let instance_type = types.get(label(labels::INSTANCE_TYPE)).copied();
+        let instance_type = instance_type.filter(|_| self.pool_names.contains(label(labels::NODEPOOL)));
+        let node = Node {
+            name: state.name().into(),
+            hostname: self.tables.snapshot.universe.value(key, hostname),
+            labels: self.node_labels(&own)?,
+            taints: self.tables.taints(state.taints()),
+            available,
+            daemon_requests: Amounts::default(),
+            initialized: state.is_initialized(),
+            open: !state.is_deleting(),
+            registered: state.node.is_some(),
+            ports: Vec::new(),
+            volumes: Vec::new(),
+            volume_limits: self.volume_limits(csi_node, instance_type)?,
+        };
+        Ok((node, known?))
+    }
+
+    fn node_labels(&mut self, own: &[(&str, &str)]) -> Result<SetId, Reason> {
+        let without_hostname = own.iter().copied().filter(|(key, _)| *key != labels::HOSTNAME);
+        self.tables.node_labels(without_hostname)
+    }
+
+    /// How many volumes a node can attach: as its drivers say, otherwise as its type does. A driver that is there
+    /// but sets no limit has none.
+    fn volume_limits(
+        &mut self,
+        csi_node: Option<&CSINode>,
+        type_: Option<&InstanceType>,
+    ) -> Result<Vec<(DriverId, u32)>, Reason> {
+        let drivers = csi_node.map_or(&[][..], |node| &node.spec.drivers);
+        let mut limits = Vec::new();
+        for driver in drivers {
+            if let Some(count) = driver.allocatable.as_ref().and_then(|allocatable| allocatable.count) {
+                limits.push((self.tables.driver(&driver.name)?, u32::try_from(count).unwrap_or(0)));
+            }
+        }
+        for (name, limit) in type_.map_or(&[][..], |type_| &type_.volume_limits) {
+            if drivers.iter().all(|driver| *driver.name != **name) {
+                limits.push((self.tables.driver(name)?, *limit));
+            }
+        }
+        limits.sort_unstable();
+        Ok(limits)
+    }
+
+    /// Puts a pod on a node.
+    pub(super) fn occupy(&mut self, nodes: &mut Nodes<'_>, node: NodeId, usage: &Usage, is_daemon: bool) {
+        nodes.used[node.index()].add(&usage.requests);
+        let node = &mut self.tables.snapshot.nodes[node.index()];
+        if is_daemon {
+            node.daemon_requests.add(&usage.requests);
+        }
+        node.ports.extend_from_slice(&usage.ports);
+        node.volumes.extend_from_slice(&usage.volumes);
+    }
+
+    /// Takes what pods use from what nodes have. A resource that a node does not mention cannot be used up.
+    pub(super) fn settle(&mut self, nodes: &Nodes<'_>) {
+        let snapshot = &mut self.tables.snapshot;
+        for (position, node) in snapshot.nodes.iter_mut().enumerate() {
+            for resource in &nodes.allocatable[position] {
+                let left = node.available.get(*resource).saturating_sub(nodes.used[position].get(*resource));
+                node.available.set(*resource, left);
+            }
+            node.volumes.sort_unstable();
+            node.volumes.dedup();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! NodePools as the engine's templates, and what their limits leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::names::{conditions, labels};
+use api::nodepool::NodePool;
+use api::shared::ConditionStatus;
+use api::validation::node_pool;
+use engine::model::{CatalogueId, Limit, Pool};
+use engine::resources::{self, Amounts};
+
+use super::Builder;
+use super::state::{StateNode, check_node_class, convert_taints};
+use crate::reason::{Ignored, Reason};
+
+impl Builder<'_> {
+    /// The pools that may get new nodes, in the order in which they are tried.
+    pub(super) fn pools(&mut self, states: &[StateNode<'_>], catalogue: Option<CatalogueId>) {
+        let mut pools: Vec<&NodePool> = self.objects.node_pools.iter().collect();
+        let weight = |pool: &NodePool| pool.spec.weight.unwrap_or(0);
+        pools.sort_by(|a, b| (weight(b), name(b)).cmp(&(weight(a), name(a))));
+        let used = self.used_by_pool(states);
+        let mut seen = BTreeSet::new();
+        for pool in pools {
+            let checked = if seen.insert(name(pool)) {
+                self.check_pool(pool)
+            } else {
+                Err(Reason::Duplicate { field: "metadata.name", value: name(pool).into() })
+            };
+            match checked.and_then(|()| self.pool(pool, used.get(name(pool)), catalogue)) {
+                Ok(converted) => self.tables.snapshot.pools.push(converted),
+                Err(reason) => {
+                    let name = name(pool).into();
+                    self.ignored.push(Ignored { kind: "NodePool", namespace: None, name, reason });
+                }
+            }
+        }
+    }
+
+    /// Whether a pool may get new nodes. One without a status was written by hand, so it is validated here.
+    fn check_pool(&self, pool: &NodePool) -> Result<(), Reason> {
+        check_node_class(&pool.spec.template.spec.node_class_ref, self.options.provider)?;
+        if pool.spec.replicas.is_some() {
+            return Err(Reason::Static);
+        }
+        let known = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        if known.is_empty() {
+            node_pool::validate(&pool.spec, &self.tables.labels)?;
+        } else {
+            let ready = known.iter().find(|condition| condition.type_ == conditions::READY);
+            if ready.is_none_or(|ready| ready.status != ConditionStatus::True) {
+                let message = ready.map(|ready| ready.message.clone()).filter(|text| !text.is_empty());
+                return Err(Reason::NotReady(message));
+            }
+        }
+        if pool.metadata.deletion_timestamp.is_some() { Err(Reason::Deleting) } else { Ok(()) }
+    }
+
+    fn pool(
+        &mut self,
+        pool: &NodePool,
+        used: Option<&Amounts>,
+        catalogue: Option<CatalogueId>,
+    ) -> Result<Pool, Reason> {
+        let template = &pool.spec.template;
+        let class = &template.spec.node_class_ref;
+        let class_label = format!("{}/{}", class.group, class.kind.to_lowercase());
+        // Daemons may select nodes that are registered and initialised; a new node will be.
+        let simulated = [
+            (labels::NODEPOOL, name(pool)),
+            (&*class_label, &*class.name),
+            (labels::REGISTERED, "true"),
+            (labels::INITIALIZED, "true"),
+        ];
+        let own = template.metadata.labels.iter().flatten().map(|(key, value)| (&**key, &**value));
+        let requirements =
+            self.tables.requirements(&template.spec.requirements, "spec.template.spec.requirements")?;
+        let own = self.tables.node_labels(own)?;
+        let simulated = self.tables.node_labels(simulated)?;
+        let universe = &mut self.tables.snapshot.universe;
+        let declared = universe.intersect(requirements, own);
+        let requirements = universe.intersect(declared, simulated);
+        let mut limits = Vec::new();
+        for (resource, limit) in pool.spec.limits.iter().flatten() {
+            let resource = self.tables.resource(resource)?;
+            let used = used.map_or(0, |used| used.get(resource));
+            let remaining = resources::capacity(resource, *limit).saturating_sub(used);
+            limits.push(Limit { resource, remaining });
+        }
+        Ok(Pool {
+            name: name(pool).into(),
+            requirements,
+            declared,
+            taints: self.tables.taints(convert_taints(template.spec.taints.as_deref())),
+            limits,
+            catalogue,
+        })
+    }
+
+    /// What the nodes of each pool have in all; nodes on their way out do not count.
+    fn used_by_pool<'s>(&mut self, states: &[StateNode<'s>]) -> BTreeMap<&'s str, Amounts> {
+        let mut used = BTreeMap::<&str, Amounts>::new();
+        for state in states.iter().filter(|state| !state.is_deleting()) {
+            let pool = state.labels().into_iter().find(|(key, _)| *key == labels::NODEPOOL);
+            // A resource without a number is in no limit.
+            if let (Some((_, pool)), Ok(capacity)) = (pool, self.tables.capacity(&state.capacity())) {
+                used.entry(pool).or_default().add(&capacity);
+            }
+        }
+        used
+    }
+}
+
+fn name(pool: &NodePool) -> &str {
+    pool.metadata.name.as_deref().unwrap_or_default()
+}

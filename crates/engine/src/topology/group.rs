@@ -1,0 +1,302 @@
+//! One topology rule and how many pods it counts in each domain.
+
+use crate::intern::{KeyId, ValueId};
+use crate::model::{NamespaceId, PodTerm, Selector, TolerationsId};
+use crate::topology::HostId;
+use crate::universe::{RequirementId, SetId, Universe};
+
+/// What a rule asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// Few pods in the same domain.
+    #[default]
+    Spread,
+    /// A domain with such pods.
+    Affinity,
+    /// A domain without such pods.
+    AntiAffinity,
+}
+
+impl Rule {
+    /// The rule's name in messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Spread => "topology spread",
+            Self::Affinity => "pod affinity",
+            Self::AntiAffinity => "pod anti-affinity",
+        }
+    }
+}
+
+/// What makes two rules the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct GroupKey {
+    pub(crate) rule: Rule,
+    pub(crate) key: KeyId,
+    /// Sorted.
+    pub(crate) namespaces: Vec<NamespaceId>,
+    pub(crate) selector: Option<Selector>,
+    pub(crate) max_skew: i32,
+    pub(crate) min_domains: Option<i32>,
+    pub(crate) filter: Option<Filter>,
+}
+
+impl GroupKey {
+    pub(crate) fn of_term(rule: Rule, term: &PodTerm) -> Self {
+        Self {
+            rule,
+            key: term.key,
+            namespaces: term.namespaces.clone(),
+            selector: term.selector.clone(),
+            max_skew: i32::MAX,
+            min_domains: None,
+            filter: None,
+        }
+    }
+}
+
+/// Which nodes count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Filter {
+    /// One of these must be met; none at all means that the pod's node rules do not matter.
+    pub(crate) alternatives: Vec<SetId>,
+    /// Taints must be tolerated by these; absent means that taints do not matter.
+    pub(crate) tolerations: Option<TolerationsId>,
+}
+
+/// Which domains a rule leaves.
+pub(crate) enum Allowed {
+    /// None.
+    None,
+    /// These.
+    Values(Vec<ValueId>),
+}
+
+/// A rule and its counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) key: GroupKey,
+    /// Whether owners are counted and selected pods obey.
+    pub(crate) inverse: bool,
+    hostname: bool,
+    /// Known domains in the order of their names.
+    domains: Vec<Domain>,
+    /// Where a domain is in `domains`, by value.
+    places: Vec<u32>,
+    /// Pods on each host, for the host name.
+    hosts: Vec<i32>,
+    /// Domains or hosts with at least one pod.
+    occupied: usize,
+    /// Changes with every count.
+    version: u32,
+    /// The smallest count for what a pod asks, as of a version.
+    least: Option<(u32, Option<RequirementId>, i32)>,
+}
+
+#[derive(Clone, Debug)]
+struct Domain {
+    value: ValueId,
+    count: i32,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl Group {
+    pub(crate) fn new(key: GroupKey, inverse: bool, hostname: KeyId) -> Self {
+        Self { hostname: key.key == hostname, key, inverse, ..Self::default() }
+    }
+
+    pub(crate) fn is_hostname(&self) -> bool {
+        self.hostname
+    }
+
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    pub(crate) fn selects(&self, namespace: NamespaceId, labels: &[(KeyId, ValueId)]) -> bool {
+        self.key.namespaces.contains(&namespace)
+            && self.key.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+    }
+
+    /// The domains and their counts, in the order of their names.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (ValueId, i32)> {
+        self.domains.iter().map(|domain| (domain.value, domain.count))
+    }
+
+    /// Makes a value a domain.
+    pub(crate) fn know(&mut self, value: ValueId, universe: &Universe) {
+        if self.place(value).is_some() {
+            return;
+        }
+        let values = universe.values(self.key.key);
+        let name = values.name(value);
+        let position = self.domains.partition_point(|domain| values.name(domain.value) < name);
+        self.domains.insert(position, Domain { value, count: 0 });
+        if self.places.len() <= value.index() {
+            self.places.resize(value.index() + 1, UNKNOWN);
+        }
+        for (position, domain) in self.domains.iter().enumerate() {
+            self.places[domain.value.index()] = u32::try_from(position).expect("domains are few");
+        }
+        self.version += 1;
+    }
+
+    fn place(&self, value: ValueId) -> Option<usize> {
+        self.places.get(value.index()).filter(|place| **place != UNKNOWN).map(|place| *place as usize)
+    }
+
+    pub(crate) fn add(&mut self, value: ValueId) {
+        self.add_many(value, 1);
+    }
+
+    pub(crate) fn add_many(&mut self, value: ValueId, pods: i32) {
+        let place = self.place(value).expect("a value becomes a domain before pods are counted in it");
+        let count = &mut self.domains[place].count;
+        self.occupied += usize::from(*count == 0);
+        *count += pods;
+        self.version += 1;
+    }
+
+    pub(crate) fn add_host(&mut self, host: HostId) {
+        self.add_hosts(host, 1);
+    }
+
+    pub(crate) fn add_hosts(&mut self, host: HostId, pods: i32) {
+        if self.hosts.len() <= host.index() {
+            self.hosts.resize(host.index() + 1, 0);
+        }
+        let count = &mut self.hosts[host.index()];
+        self.occupied += usize::from(*count == 0);
+        *count += pods;
+        self.version += 1;
+    }
+
+    /// Whether a pod may go to a host. A new host can always be made, so the emptiest has no pods.
+    pub(crate) fn allows_host(&self, host: HostId, own: bool, host_allowed: bool) -> bool {
+        let count = self.hosts.get(host.index()).copied().unwrap_or(0);
+        match self.key.rule {
+            Rule::Spread => count.saturating_add(i32::from(own)) <= self.key.max_skew,
+            Rule::Affinity => host_allowed && (count > 0 || (own && self.occupied == 0)),
+            Rule::AntiAffinity => count == 0,
+        }
+    }
+
+    /// The domains a pod may go to.
+    pub(crate) fn allowed(
+        &mut self,
+        pod: Option<RequirementId>,
+        node: Option<RequirementId>,
+        own: bool,
+        universe: &Universe,
+    ) -> Allowed {
+        let values = match self.key.rule {
+            Rule::Spread => self.spread(pod, node, own, universe).into_iter().collect(),
+            Rule::Affinity => self.near(pod, node, own, universe),
+            Rule::AntiAffinity => self.away(pod, node, universe),
+        };
+        if values.is_empty() { Allowed::None } else { Allowed::Values(values) }
+    }
+
+    /// The emptiest domain of the node that does not exceed the skew.
+    fn spread(
+        &mut self,
+        pod: Option<RequirementId>,
+        node: Option<RequirementId>,
+        own: bool,
+        universe: &Universe,
+    ) -> Option<ValueId> {
+        let least = self.least(pod, universe);
+        let fits = |domain: &&Domain| {
+            domain.count.saturating_add(i32::from(own)).saturating_sub(least) <= self.key.max_skew
+        };
+        let chosen = match node.and_then(|id| universe.get(id).members()) {
+            Some(values) => values
+                .iter()
+                .filter_map(|value| self.place(*value))
+                .map(|place| (place, &self.domains[place]))
+                .filter(|(_, domain)| fits(domain))
+                .min_by_key(|(place, domain)| (domain.count, *place))
+                .map(|(_, domain)| domain),
+            None => self
+                .domains
+                .iter()
+                .filter(|domain| self.admits(node, domain.value, universe))
+                .filter(fits)
+                .min_by_key(|domain| domain.count),
+        };
+        chosen.map(|domain| domain.value)
+    }
+
+    /// The smallest count among the domains that the pod could go to.
+    fn least(&mut self, pod: Option<RequirementId>, universe: &Universe) -> i32 {
+        if let Some((version, for_pod, least)) = self.least
+            && (version, for_pod) == (self.version, pod)
+        {
+            return least;
+        }
+        let mut open = 0;
+        let mut least = i32::MAX;
+        for domain in self.domains.iter().filter(|domain| self.admits(pod, domain.value, universe)) {
+            open += 1;
+            least = least.min(domain.count);
+        }
+        if self.key.min_domains.is_some_and(|min| open < min) {
+            least = 0;
+        }
+        self.least = Some((self.version, pod, least));
+        least
+    }
+
+    /// Domains with such pods; a pod that is its own company may start anywhere.
+    fn near(
+        &self,
+        pod: Option<RequirementId>,
+        node: Option<RequirementId>,
+        own: bool,
+        universe: &Universe,
+    ) -> Vec<ValueId> {
+        let both = |domain: &&Domain| {
+            self.admits(pod, domain.value, universe) && self.admits(node, domain.value, universe)
+        };
+        let company: Vec<ValueId> = self
+            .domains
+            .iter()
+            .filter(|domain| domain.count > 0)
+            .filter(both)
+            .map(|domain| domain.value)
+            .collect();
+        if !company.is_empty() || !own {
+            return company;
+        }
+        let reachable =
+            self.domains.iter().any(|domain| domain.count > 0 && self.admits(pod, domain.value, universe));
+        if reachable {
+            return company;
+        }
+        let here = self.domains.iter().find(both);
+        let anywhere = self.domains.iter().find(|domain| self.admits(pod, domain.value, universe));
+        here.into_iter().chain(anywhere).map(|domain| domain.value).collect()
+    }
+
+    /// Domains without such pods.
+    fn away(
+        &self,
+        pod: Option<RequirementId>,
+        node: Option<RequirementId>,
+        universe: &Universe,
+    ) -> Vec<ValueId> {
+        self.domains
+            .iter()
+            .filter(|domain| domain.count == 0)
+            .filter(|domain| {
+                self.admits(pod, domain.value, universe) && self.admits(node, domain.value, universe)
+            })
+            .map(|domain| domain.value)
+            .collect()
+    }
+
+    fn admits(&self, requirement: Option<RequirementId>, value: ValueId, universe: &Universe) -> bool {
+        requirement.is_none_or(|id| universe.get(id).has(value, universe.values(self.key.key)))
+    }
+}
