@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod crds;
+mod plan;
 
 /// Just-in-time nodes for any Kubernetes cluster.
 #[derive(Parser)]
@@ -17,21 +18,20 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Crds(crds::Args),
+    Plan(plan::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Crds(args) => crds::run(&args),
+        Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Plan(args) => plan::run(&args),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // The chain of causes in one line: what failed, then why.
-            #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
-            {
-                eprintln!("error: {error:#}");
-            }
-            ExitCode::FAILURE
+    result.unwrap_or_else(|error| {
+        // The chain of causes in one line: what failed, then why.
+        #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+        {
+            eprintln!("error: {error:#}");
         }
-    }
+        ExitCode::FAILURE
+    })
 }

@@ -88,10 +88,13 @@ impl Compiled {
         }
         let mask = |indices: &[usize]| {
             let mut mask = Mask::empty(rows.len());
-            indices.iter().for_each(|index| mask.insert(*index));
+            for index in indices {
+                mask.insert(*index);
+            }
             mask
         };
-        let sound: Vec<usize> = (0..rows.len()).filter(|row| !rows[*row].allocatable.any_negative()).collect();
+        let sound: Vec<usize> =
+            (0..rows.len()).filter(|row| !rows[*row].allocatable.any_negative()).collect();
         Self {
             keys: key_columns(&catalogue, &rows, universe),
             columns: (0..resources.len()).map(|r| fit_column(&rows, ResourceId::at(r))).collect(),
@@ -190,13 +193,12 @@ impl Compiled {
     pub fn keep_fitting(&self, rows: &mut Mask, requests: &Amounts) {
         rows.and(&self.sound);
         for (resource, amount) in requests.iter().filter(|(_, amount)| *amount > 0) {
-            match self.columns.get(resource.index()).and_then(|column| column.at_least(amount)) {
-                Some(mask) => rows.and(mask),
-                None => {
-                    *rows = Mask::empty(self.rows.len());
-                    return;
-                }
-            }
+            let column = self.columns.get(resource.index());
+            let Some(mask) = column.and_then(|column| column.at_least(amount)) else {
+                *rows = Mask::empty(self.rows.len());
+                return;
+            };
+            rows.and(mask);
         }
     }
 
@@ -249,8 +251,7 @@ pub fn allocatable(it: &InstanceType, offering: Option<&Offering>, resources: &R
     let huge: i64 = capacity
         .iter()
         .filter(|(resource, _)| resources.name(*resource).starts_with("hugepages-"))
-        .map(|(_, amount)| amount)
-        .sum();
+        .fold(0, |sum, (_, amount)| sum.saturating_add(amount));
     if huge > 0 {
         let memory = result.get(ResourceId::MEMORY).saturating_sub(huge).max(0);
         result.set(ResourceId::MEMORY, memory);

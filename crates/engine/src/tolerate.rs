@@ -1,7 +1,6 @@
 //! Which taints a pod can live with.
 
-use crate::model::{Effect, Snapshot, Taint, TaintsId, Toleration, TolerationOperator, TolerationsId};
-use crate::universe::FastMap;
+use crate::model::{Effect, Taint, Toleration, TolerationOperator};
 
 impl Toleration {
     /// A toleration of every taint that only advises against a node.
@@ -52,23 +51,4 @@ impl std::fmt::Display for Taint {
 /// The taints that none of the tolerations covers.
 pub fn untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> impl Iterator<Item = &'a Taint> {
     taints.iter().filter(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)))
-}
-
-/// Remembers which lists of tolerations cover which lists of taints.
-#[derive(Debug, Default)]
-pub struct Tolerance {
-    known: FastMap<(TolerationsId, TaintsId), bool>,
-}
-
-impl Tolerance {
-    /// Whether all taints are tolerated.
-    pub fn covers(&mut self, snapshot: &Snapshot, tolerations: TolerationsId, taints: TaintsId) -> bool {
-        if taints == TaintsId::default() {
-            return true;
-        }
-        *self.known.entry((tolerations, taints)).or_insert_with(|| {
-            let taints = snapshot.taints.get(taints.0);
-            untolerated(taints, snapshot.tolerations.get(tolerations.0)).next().is_none()
-        })
-    }
 }

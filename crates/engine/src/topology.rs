@@ -16,8 +16,9 @@ mod group;
 use crate::intern::{ValueId, index};
 use crate::model::{LabelsId, NamespaceId, PodClass, PodTerm, Snapshot, Spread, TaintsId, TolerationsId};
 use crate::requirement::Requirement;
-use crate::tolerate::{Tolerance, untolerated};
-use crate::universe::{FastMap, RequirementId, SetId, Undefined, Universe};
+use crate::tolerate::untolerated;
+use crate::universe::{FastMap, RequirementId, SetId, Undefined};
+use crate::world::World;
 
 pub(crate) use domains::Domains;
 pub(crate) use group::{Allowed, Filter, Group, GroupKey, Rule};
@@ -63,16 +64,19 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    pub(crate) fn new(snapshot: &Snapshot, universe: &mut Universe) -> Self {
+    pub(crate) fn new(world: &World<'_>) -> Self {
         let mut topology = Self::default();
+        let (snapshot, universe) = (world.snapshot, &world.universe);
         for guard in &snapshot.guards {
             for term in &guard.terms {
-                let group = topology.inverse(snapshot, universe, term, guard.tolerations);
+                let group = topology.inverse(world, term, guard.tolerations);
                 let node = &snapshot.nodes[guard.node.index()];
                 let key = topology.groups[group.index()].key.key;
                 if key == snapshot.keys.hostname {
                     topology.groups[group.index()].add_host(HostId(guard.node.0));
-                } else if let Some(value) = universe.find(node.labels, key).and_then(|id| universe.get(id).single()) {
+                } else if let Some(value) =
+                    universe.find(node.labels, key).and_then(|id| universe.get(id).single())
+                {
                     topology.groups[group.index()].add(value);
                 }
             }
@@ -85,18 +89,12 @@ impl Topology {
     }
 
     /// The groups that a pod with these rules obeys by its own statement.
-    pub(crate) fn register(
-        &mut self,
-        snapshot: &Snapshot,
-        universe: &mut Universe,
-        tolerance: &mut Tolerance,
-        rules: &Rules<'_>,
-    ) -> Vec<GroupId> {
+    pub(crate) fn register(&mut self, world: &mut World<'_>, rules: &Rules<'_>) -> Vec<GroupId> {
         let mut owned = Vec::new();
         for spread in rules.spreads {
             let filter = Filter {
                 alternatives: if spread.honor_affinity { rules.node_filter.to_vec() } else { Vec::new() },
-                tolerations: spread.honor_taints.then_some(rules.class.tolerations),
+                tolerations: spread.honor_taints.then_some(rules.tolerations),
             };
             let key = GroupKey {
                 rule: Rule::Spread,
@@ -107,59 +105,43 @@ impl Topology {
                 min_domains: spread.min_domains,
                 filter: Some(filter),
             };
-            owned.push(self.direct(snapshot, universe, tolerance, key, rules.class));
+            owned.push(self.direct(world, key, rules.class));
         }
-        for (rule, terms) in [(Rule::Affinity, rules.affinities), (Rule::AntiAffinity, rules.anti_affinities)] {
+        for (rule, terms) in [(Rule::Affinity, rules.affinities), (Rule::AntiAffinity, rules.anti_affinities)]
+        {
             for term in terms {
                 let key = GroupKey::of_term(rule, term);
-                owned.push(self.direct(snapshot, universe, tolerance, key, rules.class));
+                owned.push(self.direct(world, key, rules.class));
             }
         }
         owned
     }
 
     /// The inverse groups that count a class: those of its required anti-affinity.
-    pub(crate) fn guarded_by(&mut self, snapshot: &Snapshot, universe: &Universe, class: &PodClass) -> Vec<GroupId> {
-        class
-            .anti_affinities
-            .iter()
-            .map(|term| self.inverse(snapshot, universe, term, class.tolerations))
-            .collect()
+    pub(crate) fn guarded_by(&mut self, world: &World<'_>, class: &PodClass) -> Vec<GroupId> {
+        class.anti_affinities.iter().map(|term| self.inverse(world, term, class.tolerations)).collect()
     }
 
-    fn direct(
-        &mut self,
-        snapshot: &Snapshot,
-        universe: &mut Universe,
-        tolerance: &mut Tolerance,
-        key: GroupKey,
-        class: &PodClass,
-    ) -> GroupId {
+    fn direct(&mut self, world: &mut World<'_>, key: GroupKey, class: &PodClass) -> GroupId {
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
-        let mut group = Group::new(key.clone(), false, snapshot.keys.hostname);
-        self.start(&mut group, snapshot, universe, class.tolerations);
+        let mut group = Group::new(key.clone(), false, world.snapshot.keys.hostname);
+        self.start(&mut group, world, class.tolerations);
         let id = GroupId::at(self.groups.len());
-        self.count_running(&mut group, id, snapshot, universe, tolerance);
+        self.count_running(&mut group, id, world);
         self.groups.push(group);
         self.ids.insert(key, id);
         id
     }
 
-    fn inverse(
-        &mut self,
-        snapshot: &Snapshot,
-        universe: &Universe,
-        term: &PodTerm,
-        tolerations: TolerationsId,
-    ) -> GroupId {
+    fn inverse(&mut self, world: &World<'_>, term: &PodTerm, tolerations: TolerationsId) -> GroupId {
         let key = GroupKey::of_term(Rule::AntiAffinity, term);
         if let Some(id) = self.inverse_ids.get(&key) {
             return *id;
         }
-        let mut group = Group::new(key.clone(), true, snapshot.keys.hostname);
-        self.start(&mut group, snapshot, universe, tolerations);
+        let mut group = Group::new(key.clone(), true, world.snapshot.keys.hostname);
+        self.start(&mut group, world, tolerations);
         let id = GroupId::at(self.groups.len());
         self.groups.push(group);
         self.inverse_ids.insert(key, id);
@@ -167,44 +149,40 @@ impl Topology {
     }
 
     /// Gives a group the domains that pools could make.
-    fn start(&mut self, group: &mut Group, snapshot: &Snapshot, universe: &Universe, tolerations: TolerationsId) {
+    fn start(&mut self, group: &mut Group, world: &World<'_>, tolerations: TolerationsId) {
         if group.is_hostname() {
             return;
         }
         let ignores_taints = group.key.filter.as_ref().is_some_and(|filter| filter.tolerations.is_none());
-        let tolerations = snapshot.tolerations.get(tolerations.0);
-        for domain in self.domains.of(snapshot, universe, group.key.key) {
+        let (snapshot, tolerations) = (world.snapshot, world.tolerations(tolerations));
+        for domain in self.domains.of(snapshot, &world.universe, group.key.key) {
             let reachable = ignores_taints
-                || domain.taints.iter().any(|taints| {
-                    untolerated(snapshot.taints.get(taints.0), tolerations).next().is_none()
-                });
+                || domain
+                    .taints
+                    .iter()
+                    .any(|taints| untolerated(snapshot.taints.get(taints.0), tolerations).next().is_none());
             if reachable {
-                group.know(domain.value, universe);
+                group.know(domain.value, &world.universe);
             }
         }
     }
 
     /// Counts the pods that run already.
-    fn count_running(
-        &mut self,
-        group: &mut Group,
-        id: GroupId,
-        snapshot: &Snapshot,
-        universe: &mut Universe,
-        tolerance: &mut Tolerance,
-    ) {
-        let key = group.key.key;
-        let domain_of = |universe: &Universe, node: usize| {
+    fn count_running(&mut self, group: &mut Group, id: GroupId, world: &mut World<'_>) {
+        let (key, snapshot) = (group.key.key, world.snapshot);
+        let domain_of = |world: &World<'_>, node: usize| {
+            let universe = &world.universe;
             universe.find(snapshot.nodes[node].labels, key).and_then(|id| universe.get(id).single())
         };
         let mut counted = vec![false; snapshot.nodes.len()];
         for (position, node) in snapshot.nodes.iter().enumerate() {
-            counted[position] = node.registered
-                && self.passes(id, group, node.labels, node.taints, snapshot, universe, tolerance);
-            if counted[position] && node.open && !group.is_hostname() {
-                if let Some(value) = domain_of(universe, position) {
-                    group.know(value, universe);
-                }
+            counted[position] = node.registered && self.passes(id, group, node.labels, node.taints, world);
+            if counted[position]
+                && node.open
+                && !group.is_hostname()
+                && let Some(value) = domain_of(world, position)
+            {
+                group.know(value, &world.universe);
             }
         }
         let mut selected: FastMap<(NamespaceId, LabelsId), bool> = FastMap::default();
@@ -216,30 +194,31 @@ impl Topology {
             // A rule without a selector selects no pod, yet every pod of its namespaces was counted at first.
             let counts = group.key.namespaces.contains(&running.namespace)
                 && *selected.entry((running.namespace, running.labels)).or_insert_with(|| {
-                    group.key.selector.as_ref().is_none_or(|s| s.matches(snapshot.labels.get(running.labels.0)))
+                    group
+                        .key
+                        .selector
+                        .as_ref()
+                        .is_none_or(|s| s.matches(snapshot.labels.get(running.labels.0)))
                 });
             if !counts {
                 continue;
             }
             if group.is_hostname() {
                 group.add_hosts(HostId(running.node.0), running.count);
-            } else if let Some(value) = domain_of(universe, node) {
-                group.know(value, universe);
+            } else if let Some(value) = domain_of(world, node) {
+                group.know(value, &world.universe);
                 group.add_many(value, running.count);
             }
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the group is not in the table yet while it is counted")]
     fn passes(
         &mut self,
         id: GroupId,
         group: &Group,
         requirements: SetId,
         taints: TaintsId,
-        snapshot: &Snapshot,
-        universe: &mut Universe,
-        tolerance: &mut Tolerance,
+        world: &mut World<'_>,
     ) -> bool {
         let Some(filter) = &group.key.filter else { return true };
         if let Some(known) = self.filters.get(&(id, requirements, taints)) {
@@ -249,10 +228,15 @@ impl Topology {
             || filter
                 .alternatives
                 .iter()
-                .any(|set| universe.is_compatible(requirements, *set, Undefined::Refused)))
-            && filter.tolerations.is_none_or(|tolerations| tolerance.covers(snapshot, tolerations, taints));
+                .any(|set| world.universe.is_compatible(requirements, *set, Undefined::Refused)))
+            && filter.tolerations.is_none_or(|tolerations| world.tolerates(tolerations, taints));
         self.filters.insert((id, requirements, taints), passes);
         passes
+    }
+
+    /// Whether the groups that look at hosts let a pod onto one; each comes with whether it selects the pod.
+    pub(crate) fn allows_host(&self, groups: &[(GroupId, bool)], host: HostId) -> bool {
+        groups.iter().all(|(id, own)| self.groups[id.index()].allows_host(host, *own, true))
     }
 
     /// The groups that select pods of a class, direct and inverse.
@@ -273,13 +257,13 @@ impl Topology {
     /// `obeyed` are the groups that bind the pod: those it owns and the inverse ones that select it.
     pub(crate) fn allowed(
         &mut self,
-        snapshot: &Snapshot,
-        universe: &mut Universe,
+        world: &mut World<'_>,
         class: &PodClass,
         strict: SetId,
         obeyed: &[GroupId],
         target: Target,
     ) -> Result<SetId, Unsatisfiable> {
+        let (snapshot, universe) = (world.snapshot, &mut world.universe);
         let mut added = SetId::EMPTY;
         let labels = snapshot.labels.get(class.labels.0);
         for id in obeyed {
@@ -289,7 +273,8 @@ impl Topology {
             let own = group.selects(class.namespace, labels);
             if group.is_hostname() {
                 let host_allowed = pod_domains.is_none_or(|id| {
-                    host_value(snapshot, target.host).is_none_or(|v| universe.get(id).has(v, universe.values(key)))
+                    host_value(snapshot, target.host)
+                        .is_none_or(|v| universe.get(id).has(v, universe.values(key)))
                 });
                 if !group.allows_host(target.host, own, host_allowed) {
                     return Err(Unsatisfiable { group: *id, pod_domains, node_domains: None });
@@ -302,7 +287,8 @@ impl Topology {
                 Allowed::Values(values) => {
                     let requirement = universe.set([(key, Requirement::within(values))]);
                     added = universe.intersect(added, requirement);
-                    let empty = universe.find(added, key).is_some_and(|id| universe.get(id).members() == Some(&[]));
+                    let empty =
+                        universe.find(added, key).is_some_and(|id| universe.get(id).members() == Some(&[]));
                     if empty {
                         return Err(Unsatisfiable { group: *id, pod_domains, node_domains });
                     }
@@ -315,33 +301,36 @@ impl Topology {
     /// Counts a pod of a class that was placed at a target.
     pub(crate) fn record(
         &mut self,
-        snapshot: &Snapshot,
-        universe: &mut Universe,
-        tolerance: &mut Tolerance,
+        world: &mut World<'_>,
         class: &PodClass,
         guards: &[GroupId],
         target: Target,
     ) {
-        let selecting = self.selecting(snapshot, class).to_vec();
+        let selecting = self.selecting(world.snapshot, class).to_vec();
         for id in selecting {
             if self.groups[id.index()].inverse {
                 continue;
             }
             let group = std::mem::take(&mut self.groups[id.index()]);
-            let passes =
-                self.passes(id, &group, target.requirements, target.taints, snapshot, universe, tolerance);
+            let passes = self.passes(id, &group, target.requirements, target.taints, world);
             self.groups[id.index()] = group;
             if passes {
                 let every_value = self.groups[id.index()].key.rule == Rule::AntiAffinity;
-                self.count(id, universe, target, every_value);
+                self.count(id, &world.universe, target, every_value);
             }
         }
         for id in guards {
-            self.count(*id, universe, target, true);
+            self.count(*id, &world.universe, target, true);
         }
     }
 
-    fn count(&mut self, id: GroupId, universe: &Universe, target: Target, every_value: bool) {
+    fn count(
+        &mut self,
+        id: GroupId,
+        universe: &crate::universe::Universe,
+        target: Target,
+        every_value: bool,
+    ) {
         let group = &mut self.groups[id.index()];
         if group.is_hostname() {
             group.add_host(target.host);
@@ -367,6 +356,7 @@ impl Topology {
 /// The rules that a pod states, as they stand after some of its wishes were dropped.
 pub(crate) struct Rules<'a> {
     pub(crate) class: &'a PodClass,
+    pub(crate) tolerations: TolerationsId,
     pub(crate) spreads: &'a [Spread],
     pub(crate) affinities: &'a [PodTerm],
     pub(crate) anti_affinities: &'a [PodTerm],

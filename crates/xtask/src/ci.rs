@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::run::{cargo, cargo_watched, require};
-use crate::{crds, layers, tidy};
+use crate::{crds, instructions, layers, tidy};
 
 pub(crate) fn all() -> Result<()> {
     require_tools()?;
@@ -22,6 +22,7 @@ pub(crate) fn all() -> Result<()> {
     ])?;
     each_crate_alone()?;
     crds::check()?;
+    instructions::check()?;
     test(&["--workspace"])
 }
 

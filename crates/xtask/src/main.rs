@@ -6,8 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+mod bench;
+mod bench_data;
 mod ci;
 mod crds;
+mod instructions;
 mod layers;
 mod run;
 mod tidy;
@@ -19,6 +22,8 @@ cargo xtask e2e             only the tests on a real control plane
 cargo xtask crds [--check]  write the CRDs into the chart, or fail if they are out of date
 cargo xtask layers          prove the dependency rules of ARCHITECTURE.md
 cargo xtask tidy            prove the rules for files and documents; print their sizes
+cargo xtask bench [--peer]  time plans for large clusters, with --peer side by side with upstream
+cargo xtask instructions [--update]  count instructions of the solver, fail if they grew
 cargo xtask tools           build etcd, Kubernetes and Helm from their Go modules (once, cached)";
 
 fn main() -> ExitCode {
@@ -42,6 +47,10 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["crds", "--check"] => crds::check(),
         ["layers"] => layers::check(),
         ["tidy"] => tidy::check(),
+        ["bench"] => bench::run(false),
+        ["bench", "--peer"] => bench::run(true),
+        ["instructions"] => instructions::check(),
+        ["instructions", "--update"] => instructions::update(),
         ["tools"] => ci::tools(),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");

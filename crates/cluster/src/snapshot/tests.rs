@@ -131,7 +131,7 @@ fn a_node_is_what_its_claim_says_until_it_registers_and_initializes() {
     check(
         &built(&yaml),
         Shown::nodes,
-        &expect![[r#"
+        &expect![[r"
         a (a) initialized
           labels (karpenter.sh/initialized In [true], karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], node.kubernetes.io/instance-type In [c-1x-amd64-linux])
           taints [node.kubernetes.io/not-ready=:NoExecute boot=:NoExecute readiness.k8s.io/x=:NoSchedule karpenter.sh/rebooting=:NoSchedule own=:NoSchedule]
@@ -146,7 +146,7 @@ fn a_node_is_what_its_claim_says_until_it_registers_and_initializes() {
           labels (karpenter.sh/nodepool In [web], zone In [claimed])
           taints [claimed=:NoSchedule]
           available cpu=3900m memory=7Gi pods=10 example.com/gpu=2; daemons 
-          ports [] volumes 0 limits []"#]],
+          ports [] volumes 0 limits []"]],
     );
 }
 
@@ -167,7 +167,7 @@ fn nodes_without_claims_and_claims_without_nodes_count() {
     check(
         &built(&format!("{bare}{claim}")),
         Shown::nodes,
-        &expect![[r#"
+        &expect![[r"
         bare (host) initialized
           labels (topology.kubernetes.io/zone In [z])
           taints []
@@ -177,7 +177,7 @@ fn nodes_without_claims_and_claims_without_nodes_count() {
           labels (karpenter.sh/nodepool In [web], zone In [claimed])
           taints [claimed=:NoSchedule]
           available cpu=3800m memory=7Gi example.com/gpu=2; daemons 
-          ports [] volumes 0 limits []"#]],
+          ports [] volumes 0 limits []"]],
     );
 }
 
@@ -258,11 +258,11 @@ fn limits_leave_what_nodes_do_not_use() {
     check(
         &built(&yaml.concat()),
         shown,
-        &expect![[r#"
+        &expect![[r"
         cpu=2
         example.com/gpu=-1
         memory=-12Gi
-        nodes=1"#]],
+        nodes=1"]],
     );
 }
 
@@ -398,7 +398,7 @@ fn rules_of_a_pod_keep_their_meaning() {
     check(
         &built(&format!("{namespace}{}", pod("web", spec))),
         Shown::rules,
-        &expect![[r#"
+        &expect![[r"
         selector: (kubernetes.io/os In [linux])
         required: (topology.kubernetes.io/zone In [a b]) or (cpus Exists <=7)
         preferred: 5 (x NotIn [y])
@@ -409,7 +409,7 @@ fn rules_of_a_pod_keep_their_meaning() {
         apart: [app] in team-a|x by rack
         apart: [kubernetes.io/hostname=] in default|team-a by rack
         wish: 3 nothing in default by rack
-        devices: needed"#]],
+        devices: needed"]],
     );
 }
 
@@ -476,9 +476,9 @@ fn volume_limits_come_from_the_drivers_or_else_from_the_type() {
     check(
         &built,
         shown,
-        &expect![[r#"
+        &expect![[r"
         a: some=10 typed=3
-        b: any=1 some=2 typed=3"#]],
+        b: any=1 some=2 typed=3"]],
     );
 }
 
@@ -505,16 +505,16 @@ fn a_daemon_is_its_newest_pod_or_else_the_template() {
     check(
         &built,
         Shown::requests,
-        &expect![[r#"
+        &expect![[r"
         cpu=1 pods=1
-        cpu=3 pods=1"#]],
+        cpu=3 pods=1"]],
     );
     check(
         &built,
         Shown::rules,
-        &expect![[r#"
+        &expect![[r"
         required: (gpu Exists)
-        required: (gpu Exists)"#]],
+        required: (gpu Exists)"]],
     );
     assert_eq!(built.snapshot.daemons, [ClassId(0), ClassId(1)]);
 }
@@ -547,11 +547,11 @@ fn the_scheduler_spreads_pods_that_have_a_service_or_an_owner() {
     check(
         &built,
         Shown::rules,
-        &expect![[r#"
+        &expect![[r"
         spread: rack skew 1 min None optional true [app=set tier=x hash] affinity true taints false
         spread: rack skew 1 min None optional true [tier=y] affinity true taints false
         spread: rack skew 1 min None optional true [tier=x] affinity true taints false
-        spread: zone skew 1 min None optional false nothing affinity true taints false"#]],
+        spread: zone skew 1 min None optional false nothing affinity true taints false"]],
     );
 }
 
@@ -581,11 +581,11 @@ fn everything_is_known_about_instance_types() {
     check(
         &built,
         shown,
-        &expect![[r#"
+        &expect![[r"
         (karpenter.kwok.sh/instance-cpu In [1], karpenter.kwok.sh/instance-family In [c], karpenter.kwok.sh/instance-memory In [2Gi], karpenter.kwok.sh/instance-size In [1], karpenter.sh/capacity-type In [on-demand spot], kubernetes.io/arch In [amd64], kubernetes.io/os In [linux], node.kubernetes.io/instance-type In [c-1x-amd64-linux], topology.kubernetes.io/zone In [test-zone-a test-zone-b test-zone-c test-zone-d])
         cpu=1 memory=2Gi pods=16 ephemeral-storage=21474836480 - cpu=100m memory=10Mi
         0.019003238553599998 (karpenter.sh/capacity-type In [spot], topology.kubernetes.io/zone In [test-zone-a])
-        0.027147483648 (karpenter.sh/capacity-type In [on-demand], topology.kubernetes.io/zone In [test-zone-a])"#]],
+        0.027147483648 (karpenter.sh/capacity-type In [on-demand], topology.kubernetes.io/zone In [test-zone-a])"]],
     );
     let universe = &built.snapshot.universe;
     let is_well_known = |key: &str| universe.is_well_known(universe.find_key(key).unwrap());

@@ -230,10 +230,10 @@ impl Group {
 
     /// The smallest count among the domains that the pod could go to.
     fn least(&mut self, pod: Option<RequirementId>, universe: &Universe) -> i32 {
-        if let Some((version, for_pod, least)) = self.least {
-            if version == self.version && for_pod == pod {
-                return least;
-            }
+        if let Some((version, for_pod, least)) = self.least
+            && (version, for_pod) == (self.version, pod)
+        {
+            return least;
         }
         let mut open = 0;
         let mut least = i32::MAX;
@@ -280,7 +280,12 @@ impl Group {
     }
 
     /// Domains without such pods.
-    fn away(&self, pod: Option<RequirementId>, node: Option<RequirementId>, universe: &Universe) -> Vec<ValueId> {
+    fn away(
+        &self,
+        pod: Option<RequirementId>,
+        node: Option<RequirementId>,
+        universe: &Universe,
+    ) -> Vec<ValueId> {
         self.domains
             .iter()
             .filter(|domain| domain.count == 0)

@@ -1,0 +1,203 @@
+//! `karpenter plan`: what would be launched for a cluster, without touching it.
+
+mod report;
+mod table;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use api::provider::Provider;
+use cluster::file::{self, Contents};
+use cluster::instance_types::kwok;
+use cluster::scheduler_config::SchedulerConfig;
+use cluster::snapshot;
+use engine::options::{MinValues, Options, Preferences, Reserved};
+use report::{Report, Timings};
+
+/// Work out which nodes a cluster's pending pods need, from what `kubectl get -o json` or `-o yaml` printed
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Cluster file: NodePools, pods, nodes and whatever else there is; `-` is standard input, gzip is fine
+    #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    files: Vec<PathBuf>,
+    /// Instance types in the format of upstream's kwok provider; 144 built-in types if not given
+    #[arg(long, value_name = "FILE")]
+    instance_types: Option<PathBuf>,
+    /// What to print
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Explain one pod, given as NAMESPACE/NAME
+    #[arg(long, value_name = "POD")]
+    explain: Option<String>,
+    /// Whether wishes of pods count
+    #[arg(long, value_enum, default_value_t = PreferencePolicy::Respect, env = "PREFERENCE_POLICY", ignore_case = true)]
+    preference_policy: PreferencePolicy,
+    /// What happens where a pool asks for more choice than there is
+    #[arg(long, value_enum, default_value_t = MinValuesPolicy::Strict, env = "MIN_VALUES_POLICY", ignore_case = true)]
+    min_values_policy: MinValuesPolicy,
+    /// Topology spread that the scheduler gives to pods without their own, as YAML or JSON
+    #[arg(long, value_name = "YAML", env = "SCHEDULER_CONFIG", default_value = "")]
+    scheduler_config: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+    /// For programs, and readable
+    Yaml,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PreferencePolicy {
+    /// They are kept as long as they can be
+    Respect,
+    /// They are not read
+    Ignore,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum MinValuesPolicy {
+    /// No node is launched
+    Strict,
+    /// The demand is lowered to what there is
+    BestEffort,
+}
+
+/// Some pods fit nowhere.
+const PENDING: u8 = 2;
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut watch = Stopwatch::start();
+    let contents = read(&args.files)?;
+    let types = match &args.instance_types {
+        Some(path) => kwok::read(path)?,
+        None => kwok::built_in(),
+    };
+    let scheduler_config =
+        SchedulerConfig::parse(&args.scheduler_config).context("reading --scheduler-config")?;
+    let read = watch.lap();
+
+    let mut options = snapshot::Options::new(Provider::Kwok, &types);
+    options.scheduler_config = scheduler_config;
+    options.accept_unseen_pods = true;
+    let built = snapshot::build(&contents.objects, &options, now());
+    let snapshot = watch.lap();
+
+    let plan = engine::solve::solve(&built.snapshot, &solve_options(args));
+    let timings = Timings { read, snapshot, solve: watch.lap() };
+
+    warn(&contents, &built);
+    let rejected = built
+        .ignored
+        .iter()
+        .filter(|ignored| ignored.kind == "Pod" && ignored.reason.is_rejection())
+        .map(|ignored| (object_name(ignored), ignored.reason.to_string()));
+    let report = Report::new(&built.snapshot, plan, rejected, timings);
+    let pending = !report.errors.is_empty();
+    print(&render(args, &report)?)?;
+    Ok(if pending { ExitCode::from(PENDING) } else { ExitCode::SUCCESS })
+}
+
+fn solve_options(args: &Args) -> Options {
+    Options {
+        preferences: match args.preference_policy {
+            PreferencePolicy::Respect => Preferences::Respect,
+            PreferencePolicy::Ignore => Preferences::Ignore,
+        },
+        min_values: match args.min_values_policy {
+            MinValuesPolicy::Strict => MinValues::Strict,
+            MinValuesPolicy::BestEffort => MinValues::BestEffort,
+        },
+        reserved: Reserved::Strict,
+    }
+}
+
+fn read(files: &[PathBuf]) -> Result<Contents> {
+    let mut all = Contents::default();
+    for path in files {
+        let contents = file::read(path).with_context(|| format!("reading {}", shown(path)))?;
+        all.extend(contents);
+    }
+    if all.objects.is_empty() && !all.errors.is_empty() {
+        let errors: Vec<String> = all.errors.iter().map(ToString::to_string).collect();
+        bail!("no object could be read:\n  {}", errors.join("\n  "));
+    }
+    if all.objects.node_pools.is_empty() {
+        bail!("the files contain no NodePool, so nothing says what nodes there may be");
+    }
+    Ok(all)
+}
+
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+fn render(args: &Args, report: &Report) -> Result<String> {
+    if let Some(pod) = &args.explain {
+        return table::explanation(report, pod).with_context(|| {
+            format!("no pod {pod:?} is to be placed; give NAMESPACE/NAME of a pending pod")
+        });
+    }
+    match args.output {
+        Output::Table => Ok(table::overview(report)),
+        Output::Json => serde_json::to_string(report).map(|text| text + "\n").context("printing JSON"),
+        Output::Yaml => serde_saphyr::to_string(report).context("printing YAML"),
+    }
+}
+
+/// Says what was left out; none of it stops the plan.
+#[expect(clippy::print_stderr, reason = "warnings go beside the plan")]
+fn warn(contents: &Contents, built: &snapshot::Built) {
+    for error in &contents.errors {
+        eprintln!("warning: {error}");
+    }
+    if !contents.skipped.is_empty() {
+        eprintln!("skipped {}", contents.skipped);
+    }
+    for ignored in built.ignored.iter().filter(|ignored| ignored.kind != "Pod") {
+        eprintln!("warning: {} {}: {}", ignored.kind, object_name(ignored), ignored.reason);
+    }
+}
+
+fn object_name(ignored: &cluster::reason::Ignored) -> String {
+    match &ignored.namespace {
+        Some(namespace) => format!("{namespace}/{}", ignored.name),
+        None => ignored.name.to_string(),
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // The reader may have seen enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("writing to standard output"),
+    }
+}
+
+/// The one place of this command that looks at the clock.
+#[expect(clippy::disallowed_methods, reason = "decisions get the time from here")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "the user is told how long it took")]
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Milliseconds since the start or the last lap.
+    fn lap(&mut self) -> f64 {
+        let elapsed = self.0.elapsed();
+        *self = Self::start();
+        elapsed.as_secs_f64() * 1000.0
+    }
+}

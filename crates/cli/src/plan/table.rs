@@ -1,0 +1,183 @@
+//! A plan for people to read.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::plan::report::{PoolReason, Report};
+
+/// Hours in a month, as clouds count them.
+const HOURS_PER_MONTH: f64 = 730.0;
+
+/// The whole plan.
+pub(crate) fn overview(report: &Report) -> String {
+    let mut text = String::new();
+    new_nodes(&mut text, report);
+    existing_nodes(&mut text, report);
+    pending_pods(&mut text, report);
+    text
+}
+
+/// New nodes that look alike.
+#[derive(Default)]
+struct Alike {
+    nodes: usize,
+    /// Other types they may become.
+    others: usize,
+    pods: usize,
+    price: f64,
+}
+
+fn new_nodes(text: &mut String, report: &Report) {
+    let claims = &report.new_node_claims;
+    if claims.is_empty() {
+        text.push_str("No new nodes are needed.\n");
+        return;
+    }
+    // Nodes that look alike are one line.
+    let mut groups: BTreeMap<[&str; 4], Alike> = BTreeMap::new();
+    for claim in claims {
+        let cheapest = claim.instance_types.first().map_or("", String::as_str);
+        let key = [claim.node_pool.as_str(), cheapest, claim.zone.as_str(), claim.capacity_type.as_str()];
+        let alike = groups.entry(key).or_default();
+        alike.nodes += 1;
+        alike.others = alike.others.max(claim.instance_types.len().saturating_sub(1));
+        alike.pods += claim.pods.len();
+        alike.price += claim.price;
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["NODES", "NODEPOOL", "CHEAPEST TYPE", "OR", "ZONE", "CAPACITY", "PODS", "$/HOUR"]);
+    for ([pool, type_, zone, capacity], Alike { nodes, others, pods, price }) in groups {
+        let alternatives = if others == 0 { String::new() } else { format!("{others} others") };
+        table.add_row([
+            nodes.to_string(),
+            pool.to_owned(),
+            type_.to_owned(),
+            alternatives,
+            zone.to_owned(),
+            capacity.to_owned(),
+            pods.to_string(),
+            format!("{price:.4}"),
+        ]);
+    }
+    for column in [0, 6, 7] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let _ = writeln!(text, "{}\n", table.trim_fmt());
+    let pods: usize = claims.iter().map(|claim| claim.pods.len()).sum();
+    let _ = writeln!(
+        text,
+        "{} for {}: ${:.2} per hour, ${:.2} per month at the cheapest offers",
+        counted(claims.len(), "new node"),
+        counted(pods, "pod"),
+        report.total_price,
+        report.total_price * HOURS_PER_MONTH,
+    );
+}
+
+fn existing_nodes(text: &mut String, report: &Report) {
+    if report.existing.is_empty() {
+        return;
+    }
+    const SHOWN: usize = 10;
+    let pods: usize = report.existing.values().map(Vec::len).sum();
+    let _ = writeln!(
+        text,
+        "\n{} fit on {}:",
+        counted(pods, "pod"),
+        counted(report.existing.len(), "existing node")
+    );
+    for (node, pods) in report.existing.iter().take(SHOWN) {
+        let _ = writeln!(text, "  {node}: {}", some(pods, 5));
+    }
+    if report.existing.len() > SHOWN {
+        let _ = writeln!(text, "  and {} more", report.existing.len() - SHOWN);
+    }
+}
+
+/// Pods that stay pending for the same reason are one paragraph.
+fn pending_pods(text: &mut String, report: &Report) {
+    if report.errors.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{} pending:", counted_verb(report.errors.len(), "pod", "stays", "stay"));
+    let mut by_reason: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+    for (pod, error) in &report.errors {
+        by_reason.entry(error).or_default().push(pod);
+    }
+    for (error, pods) in by_reason {
+        let names: Vec<String> = pods.iter().map(|pod| (*pod).clone()).collect();
+        let _ = writeln!(text, "  {}: {error}", some(&names, 3));
+        for reason in report.reasons.get(pods[0]).into_iter().flatten() {
+            let _ = writeln!(text, "    {}", funnel(reason));
+        }
+    }
+}
+
+/// One pod: where it goes and why.
+pub(crate) fn explanation(report: &Report, pod: &str) -> Option<String> {
+    for (node, pods) in &report.existing {
+        if pods.iter().any(|name| name == pod) {
+            return Some(format!("{pod} goes to the existing node {node}.\n"));
+        }
+    }
+    for claim in &report.new_node_claims {
+        if !claim.pods.iter().any(|name| name == pod) {
+            continue;
+        }
+        let mut text = format!(
+            "{pod} goes to a new node of NodePool {}, with {} in all.\n",
+            claim.node_pool,
+            counted(claim.pods.len(), "pod")
+        );
+        let _ = writeln!(
+            text,
+            "The cheapest of {} is {} in {} ({}) for ${:.4} per hour.",
+            counted(claim.instance_types.len(), "type"),
+            claim.instance_types.first().map_or("none", String::as_str),
+            claim.zone,
+            claim.capacity_type,
+            claim.price,
+        );
+        return Some(text);
+    }
+    let error = report.errors.get(pod)?;
+    let mut text = format!("{pod} stays pending: {error}\n");
+    for reason in report.reasons.get(pod).into_iter().flatten() {
+        let _ = writeln!(text, "  {}", funnel(reason));
+    }
+    Some(text)
+}
+
+/// `default: 1340 types → kubernetes.io/arch 944 → fits 12 → available 0; nearest: …`.
+fn funnel(reason: &PoolReason) -> String {
+    let mut steps = reason.funnel.iter();
+    let mut text = format!("{}: ", reason.node_pool);
+    if let Some(first) = steps.next() {
+        let _ = write!(text, "{} {}", first.left, first.step);
+    }
+    for step in steps {
+        let _ = write!(text, " → {} {}", step.step, step.left);
+    }
+    if let Some(nearest) = &reason.nearest {
+        let _ = write!(text, "; {nearest}");
+    }
+    text
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn counted_verb(count: usize, what: &str, one: &str, many: &str) -> String {
+    format!("{} {}", counted(count, what), if count == 1 { one } else { many })
+}
+
+fn some(names: &[String], shown: usize) -> String {
+    let first = names.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > shown { format!("{first} and {} more", names.len() - shown) } else { first }
+}

@@ -1,0 +1,196 @@
+//! The plan: what to launch, what goes where, and what stays pending.
+
+use std::sync::Arc;
+
+use crate::intern::KeyId;
+use crate::mask::Mask;
+use crate::model::{PodId, PoolId};
+use crate::options::MinValues;
+use crate::requirement::Requirement;
+use crate::resources::Amounts;
+use crate::solve::claim::Claim;
+use crate::solve::failure::{Failure, PoolFailure};
+use crate::solve::{Core, Place, Solver, min_values};
+use crate::universe::{FastMap, SetId, Undefined, Universe};
+
+/// A claim never names more types than this.
+pub(super) const MAX_TYPES: usize = 600;
+
+/// What to launch, what goes where, and what stays pending.
+#[derive(Debug)]
+pub struct Plan {
+    /// The claims to create.
+    pub claims: Vec<PlannedClaim>,
+    /// Where each pod goes.
+    pub places: Vec<Option<Place>>,
+    /// Why a pod stays pending.
+    pub failures: Vec<Option<Arc<Failure>>>,
+    /// Requirements that the plan speaks of.
+    pub universe: Universe,
+}
+
+/// A node to be launched.
+#[derive(Clone, Debug)]
+pub struct PlannedClaim {
+    /// Its pool.
+    pub pool: PoolId,
+    /// What it must be.
+    pub requirements: SetId,
+    /// Types it can become, the cheapest first, by their place in the pool's catalogue.
+    pub types: Vec<usize>,
+    /// The cheapest offering: its type and place, by which the price is known.
+    pub cheapest: Option<(usize, usize)>,
+    /// The price per hour of the cheapest offering.
+    pub price: f64,
+    /// What it must have, DaemonSets included.
+    pub requests: Amounts,
+    /// Whether the pool's demand for choice was lowered.
+    pub min_values_relaxed: bool,
+    /// Its pods, in the order in which they were placed.
+    pub pods: Vec<PodId>,
+}
+
+/// Types of a catalogue by price for some requirements.
+struct PriceList {
+    /// Types with an offering that can be launched, the cheapest first: price, type, offering.
+    offers: Vec<(f64, usize, usize)>,
+}
+
+impl Solver<'_> {
+    pub(super) fn finish(mut self) -> Plan {
+        let claims = std::mem::take(&mut self.claims);
+        let mut prices: FastMap<(u16, SetId), PriceList> = FastMap::default();
+        let mut planned: Vec<PlannedClaim> = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let pods = claim.pods.clone();
+            let pool = claim.pool;
+            let place =
+                Some(Place::Claim(u32::try_from(planned.len()).expect("fewer than four billion claims")));
+            match self.planned(claim, &mut prices) {
+                Ok(claim) => {
+                    for pod in &pods {
+                        self.places[pod.index()] = place;
+                    }
+                    planned.push(claim);
+                }
+                Err(keys) => {
+                    let failure = Arc::new(Failure::Pools(vec![(pool, PoolFailure::Truncated(keys))]));
+                    for pod in pods {
+                        self.places[pod.index()] = None;
+                        self.failures[pod.index()] = Some(Arc::clone(&failure));
+                    }
+                }
+            }
+        }
+        Plan {
+            claims: planned,
+            places: self.places,
+            failures: self.failures,
+            universe: self.core.world.universe,
+        }
+    }
+
+    /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
+    fn planned(
+        &mut self,
+        claim: Claim,
+        prices: &mut FastMap<(u16, SetId), PriceList>,
+    ) -> Result<PlannedClaim, Vec<KeyId>> {
+        let requirements = self.with_reservations(&claim);
+        let list = prices
+            .entry((claim.catalogue.0, requirements))
+            .or_insert_with(|| self.price_list(claim.catalogue.index(), requirements));
+        let compiled = &self.core.compiled[claim.catalogue.index()];
+        let mut has_type = vec![false; compiled.types().len()];
+        claim.rows.iter().for_each(|row| has_type[compiled.row_type(row)] = true);
+        let offers = || list.offers.iter().filter(|(_, type_, _)| has_type[*type_]);
+        let cheapest = offers().next().copied();
+        let types: Vec<usize> = offers().map(|(_, type_, _)| *type_).take(MAX_TYPES).collect();
+        if offers().nth(MAX_TYPES).is_some() && self.core.options.min_values == MinValues::Strict {
+            let mut rows = Mask::empty(compiled.row_count());
+            for type_ in &types {
+                rows.insert(*type_);
+            }
+            let unmet = min_values::unmet(requirements, &rows, compiled, &self.core.world.universe);
+            if !unmet.is_empty() {
+                return Err(unmet.into_iter().map(|(key, _)| key).collect());
+            }
+        }
+        let mut requests = claim.requests.clone();
+        requests.add(&least_overhead(&claim));
+        Ok(PlannedClaim {
+            pool: claim.pool,
+            requirements,
+            types,
+            cheapest: cheapest.map(|(_, type_, offering)| (type_, offering)),
+            price: cheapest.map_or(f64::MAX, |(price, ..)| price),
+            requests,
+            min_values_relaxed: claim.min_values_relaxed || self.lowered(&claim),
+            pods: claim.pods,
+        })
+    }
+
+    /// Whether the claim demands less choice than its pool.
+    fn lowered(&self, claim: &Claim) -> bool {
+        let universe = &self.core.world.universe;
+        let pool = self.core.world.snapshot.pools[claim.pool.index()].requirements;
+        universe.entries(pool).iter().any(|(key, id)| {
+            let now = universe.find(claim.requirements, *key).and_then(|id| universe.get(id).min_values());
+            universe.get(*id).min_values() > now
+        })
+    }
+
+    /// A claim that holds reservations is bound to them.
+    fn with_reservations(&mut self, claim: &Claim) -> SetId {
+        let snapshot = self.core.world.snapshot;
+        let Some(key) = snapshot.keys.reservation.filter(|_| !claim.reservations.is_empty()) else {
+            return claim.requirements;
+        };
+        let universe = &mut self.core.world.universe;
+        let reserved = universe.value(snapshot.keys.capacity_type, "reserved");
+        let set = universe.replaced(
+            claim.requirements,
+            snapshot.keys.capacity_type,
+            Requirement::within([reserved]),
+        );
+        let held: Vec<_> = claim
+            .reservations
+            .iter()
+            .map(|id| universe.value(key, snapshot.reservations.resolve(id.0)))
+            .collect();
+        let held = universe.set([(key, Requirement::within(held))]);
+        universe.intersect(set, held)
+    }
+
+    fn price_list(&mut self, catalogue: usize, requirements: SetId) -> PriceList {
+        let Core { compiled, world, .. } = &mut self.core;
+        let (compiled, universe) = (&compiled[catalogue], &mut world.universe);
+        let mut offers = Vec::new();
+        for (type_, it) in compiled.types().iter().enumerate() {
+            let mut best: Option<(f64, usize)> = None;
+            for (position, offering) in it.offerings.iter().enumerate() {
+                let launchable = offering.available && offering.reservation.is_none_or(|(_, left)| left > 0);
+                if launchable
+                    && best.is_none_or(|(price, _)| offering.price < price)
+                    && universe.is_compatible(requirements, offering.requirements, Undefined::WellKnown)
+                {
+                    best = Some((offering.price, position));
+                }
+            }
+            offers.extend(best.map(|(price, position)| (price, type_, position)));
+        }
+        let key = world.snapshot.keys.instance_type;
+        let name = |type_: usize| universe.values(key).name(compiled.types()[type_].name);
+        offers.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
+        PriceList { offers }
+    }
+}
+
+/// What DaemonSets take at least on any type that is left.
+fn least_overhead(claim: &Claim) -> Amounts {
+    let mut groups = claim.daemons.iter().filter(|group| group.rows.intersects(&claim.rows));
+    let Some(first) = groups.next() else { return Amounts::default() };
+    let mut least = first.overhead.clone();
+    groups.for_each(|group| least.lower_to(&group.overhead));
+    least
+}

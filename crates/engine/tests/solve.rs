@@ -1,0 +1,183 @@
+//! What the solver decides, in small worlds.
+
+mod world;
+
+use engine::model::Effect;
+use engine::text::Texts;
+use world::{ARCH, HOSTNAME, OS, World, ZONE, placed, sizes};
+
+#[test]
+fn pods_that_fit_together_share_a_node_of_the_cheapest_type() {
+    let mut world = World::with_simulated_types();
+    let class = world.class(&[("cpu", "500m"), ("memory", "256Mi")]);
+    world.pods(10, class);
+    let plan = world.solve();
+    assert_eq!(sizes(&plan), [10]);
+    let cheapest = plan.claims[0].types[0];
+    let name = world.snapshot.catalogues[0].types[cheapest].name;
+    assert_eq!(plan.universe.values(world.snapshot.keys.instance_type).name(name), "c-8x-amd64-linux");
+}
+
+#[test]
+fn a_zonal_spread_keeps_the_zones_even() {
+    let mut world = World::with_simulated_types();
+    let mut class = world.class(&[("cpu", "1")]);
+    class.labels = world.labels(&[("app", "web")]);
+    class.spreads = vec![world.spread(ZONE, 1, &[("app", "web")])];
+    world.pods(8, class);
+    assert_eq!(sizes(&world.solve()), [2, 2, 2, 2]);
+}
+
+#[test]
+fn a_host_spread_gives_each_pod_its_own_node() {
+    let mut world = World::with_simulated_types();
+    let mut class = world.class(&[("cpu", "1")]);
+    class.labels = world.labels(&[("app", "web")]);
+    class.spreads = vec![world.spread(HOSTNAME, 1, &[("app", "web")])];
+    world.pods(5, class);
+    assert_eq!(sizes(&world.solve()), [1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn pods_that_avoid_each_other_on_hosts_get_a_node_each() {
+    let mut world = World::with_simulated_types();
+    let mut class = world.class(&[("cpu", "1")]);
+    class.labels = world.labels(&[("app", "web")]);
+    class.anti_affinities = vec![world.term(HOSTNAME, &[("app", "web")])];
+    world.pods(3, class);
+    let small = world.class(&[("cpu", "100m")]);
+    world.pods(4, small);
+    let plan = world.solve();
+    assert_eq!(placed(&plan), 7);
+    assert_eq!(plan.claims.len(), 3);
+}
+
+#[test]
+fn pods_that_want_to_be_near_each_other_share_a_zone() {
+    let mut world = World::with_simulated_types();
+    let mut class = world.class(&[("cpu", "100"), ("memory", "1Gi")]);
+    class.labels = world.labels(&[("app", "web")]);
+    class.affinities = vec![world.term(ZONE, &[("app", "web")])];
+    world.pods(6, class);
+    let plan = world.solve();
+    assert_eq!(placed(&plan), 6);
+    let zone = world.snapshot.keys.zone;
+    let zones: Vec<_> =
+        plan.claims.iter().map(|claim| plan.universe.find(claim.requirements, zone)).collect();
+    assert!(zones.windows(2).all(|pair| pair[0] == pair[1]) && zones[0].is_some());
+}
+
+#[test]
+fn a_pod_that_is_too_large_says_so_and_hides_nobody() {
+    let mut world = World::with_simulated_types();
+    let giant = world.class(&[("cpu", "512")]);
+    world.pods(3, giant);
+    let small = world.class(&[("cpu", "1")]);
+    world.pods(2, small);
+    let plan = world.solve();
+    assert_eq!(placed(&plan), 2);
+    let texts = Texts { snapshot: &world.snapshot, universe: &plan.universe };
+    let failure = plan.failures[0].as_ref().expect("the first pod is too large");
+    assert_eq!(
+        texts.failure(failure),
+        "no instance type has enough resources, requirements=karpenter.sh/nodepool In [default], \
+         resources={\"cpu\":\"512\",\"pods\":\"1\"}"
+    );
+}
+
+#[test]
+fn a_tainted_pool_takes_only_pods_that_tolerate_it() {
+    let mut world = World::with_simulated_types();
+    world.snapshot.pools[0].taints = world.taints(&[("team=gpu", Effect::NoSchedule)]);
+    let intolerant = world.class(&[("cpu", "1")]);
+    world.pods(1, intolerant.clone());
+    let mut tolerant = intolerant;
+    tolerant.tolerations = world.tolerations(&["team"]);
+    world.pods(1, tolerant);
+    let plan = world.solve();
+    assert_eq!(placed(&plan), 1);
+    let texts = Texts { snapshot: &world.snapshot, universe: &plan.universe };
+    assert_eq!(
+        texts.failure(plan.failures[0].as_ref().expect("not tolerated")),
+        "did not tolerate taint (taint=team=gpu:NoSchedule)"
+    );
+}
+
+#[test]
+fn limits_count_the_largest_type_a_claim_could_become() {
+    let mut world = World::new();
+    let small = world.instance_type("small", &[("cpu", "2"), ("memory", "8Gi"), ("pods", "10")], &["a"], 1.0);
+    let large = world.instance_type("large", &[("cpu", "4"), ("memory", "8Gi"), ("pods", "10")], &["a"], 2.0);
+    let catalogue = world.catalogue(vec![small, large]);
+    world.pool("default", &[], catalogue);
+    world.limit(0, "cpu", "4");
+    let mut class = world.class(&[("cpu", "1")]);
+    class.labels = world.labels(&[("app", "web")]);
+    class.anti_affinities = vec![world.term(HOSTNAME, &[("app", "web")])];
+    world.pods(2, class);
+    assert_eq!(placed(&world.solve()), 1);
+}
+
+#[test]
+fn node_preferences_are_dropped_one_by_one() {
+    let mut world = World::with_simulated_types();
+    let mut class = world.class(&[("cpu", "1")]);
+    class.preferred_terms = vec![
+        (1, world.set(&[(ZONE, "In", &["test-zone-a"])])),
+        (100, world.set(&[(ZONE, "In", &["nowhere"])])),
+        (50, world.set(&[(ZONE, "In", &["test-zone-b"])])),
+    ];
+    world.pods(1, class);
+    let plan = world.solve();
+    let requirement =
+        plan.universe.find(plan.claims[0].requirements, world.snapshot.keys.zone).expect("a zone");
+    let zone = plan.universe.get(requirement).single().expect("one zone");
+    assert_eq!(plan.universe.values(world.snapshot.keys.zone).name(zone), "test-zone-b");
+}
+
+#[test]
+fn the_same_snapshot_gives_the_same_plan() {
+    let mut world = World::with_simulated_types();
+    for app in ["a", "b", "c"] {
+        let mut class = world.class(&[("cpu", "700m"), ("memory", "1Gi")]);
+        class.labels = world.labels(&[("app", app)]);
+        class.spreads = vec![world.spread(ZONE, 1, &[("app", app)])];
+        world.pods(20, class);
+    }
+    let describe = |plan: &engine::solve::Plan| {
+        plan.claims.iter().map(|c| (c.types.clone(), c.pods.clone(), c.price.to_bits())).collect::<Vec<_>>()
+    };
+    assert_eq!(describe(&world.solve()), describe(&world.solve()));
+}
+
+#[test]
+fn a_funnel_shows_where_the_types_fall_away() {
+    use engine::explain::{Explainer, Step};
+    use engine::model::{ClassId, PoolId};
+
+    let mut world = World::with_simulated_types();
+    let mut class = world.class(&[("cpu", "300")]);
+    class.node_selector = world.set(&[(ARCH, "In", &["amd64"]), (OS, "In", &["linux"])]);
+    world.pods(1, class);
+    let funnel = Explainer::new(&world.snapshot).funnel(PoolId(0), ClassId(0)).expect("the pool has types");
+    let (arch, os) = (world.key(ARCH), world.key(OS));
+    assert_eq!(
+        funnel.steps,
+        [
+            (Step::Exists, 144),
+            (Step::Label(arch), 72),
+            (Step::Label(os), 36),
+            (Step::Fits, 0),
+            (Step::Available, 0),
+        ]
+    );
+    let nearest = funnel.nearest.expect("some type comes near");
+    let name = world.snapshot.catalogues[0].types[nearest.type_].name;
+    let key = world.snapshot.keys.instance_type;
+    assert!(world.snapshot.universe.values(key).name(name).contains("-256x-"));
+    let (resource, missing) = nearest.lacks.expect("it is too small");
+    assert_eq!(
+        engine::resources::quantity(resource, missing, units::Format::DecimalSi).to_string(),
+        "44100m"
+    );
+}
