@@ -121,9 +121,13 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(objects: &'a Objects, options: &'a Options<'a>) -> Self {
+        let mut offered: Vec<&String> = Vec::new();
         let offerings = options.instance_types.iter().flat_map(|each| &each.offerings);
-        let offered: BTreeSet<&String> =
-            offerings.flat_map(|offering| &offering.requirements).map(|each| &each.key).collect();
+        for requirement in offerings.flat_map(|offering| &offering.requirements) {
+            if !offered.contains(&&requirement.key) {
+                offered.push(&requirement.key);
+            }
+        }
         let labels = LabelSets::for_provider(options.provider).with_well_known(offered.into_iter().cloned());
         let mut builder = Self {
             objects,

@@ -1,9 +1,10 @@
 //! Finds out of what kind an object is, and decodes it into its type.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::{Place, Reader};
@@ -22,6 +23,18 @@ impl<'a> Source<'a> {
         match self {
             Self::Text(text) => serde_json::from_str(text),
             Self::Tree(tree) => T::deserialize(tree),
+        }
+    }
+
+    /// The kind, which mostly stands first; the rest of a text is then not looked at.
+    fn kind(self) -> Result<Kind<'a>, serde_json::Error> {
+        let Self::Text(text) = self else { return self.decode() };
+        let mut kind = Kind::default();
+        let mut json = serde_json::Deserializer::from_str(text);
+        match json.deserialize_map(KindVisitor(&mut kind)) {
+            // Leaving early is an error to the deserializer.
+            Err(_) if kind.is_complete() => Ok(kind),
+            result => result.map(|()| kind),
         }
     }
 
@@ -58,6 +71,37 @@ pub(super) struct Kind<'a> {
     pub(super) kind: Option<Cow<'a, str>>,
 }
 
+impl Kind<'_> {
+    fn is_complete(&self) -> bool {
+        self.api_version.is_some() && self.kind.is_some()
+    }
+}
+
+/// Reads fields until the kind is known.
+struct KindVisitor<'k, 'de>(&'k mut Kind<'de>);
+
+impl<'de> Visitor<'de> for KindVisitor<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a Kubernetes object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while !self.0.is_complete() {
+            match map.next_key::<Cow<'de, str>>()?.as_deref() {
+                Some("apiVersion") => self.0.api_version = map.next_value()?,
+                Some("kind") => self.0.kind = map.next_value()?,
+                Some(_) => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The name of an object, for messages.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -75,7 +119,7 @@ struct NameParts {
 impl Reader<'_> {
     /// Reads an object, which may leave its kind to the list it is in.
     pub(super) fn object(&mut self, source: Source<'_>, place: Place, list: &Kind<'_>) {
-        let own = match source.decode::<Kind<'_>>() {
+        let own = match source.kind() {
             Ok(own) => own,
             Err(error) => return self.error(place, None, None, without_position(&error)),
         };

@@ -17,8 +17,9 @@ impl Tables {
         ignored: &mut Vec<Ignored>,
     ) -> Catalogue {
         let mut catalogue = Catalogue::default();
+        let mut known = KnownOfferings::default();
         for each in types {
-            match self.instance_type(each) {
+            match self.instance_type(each, &mut known) {
                 Ok(instance_type) => catalogue.types.push(instance_type),
                 Err(reason) => ignored.push(Ignored {
                     kind: "instance type",
@@ -31,13 +32,17 @@ impl Tables {
         catalogue
     }
 
-    fn instance_type(&mut self, each: &instance_types::InstanceType) -> Result<InstanceType, Reason> {
+    fn instance_type<'a>(
+        &mut self,
+        each: &'a instance_types::InstanceType,
+        known: &mut KnownOfferings<'a>,
+    ) -> Result<InstanceType, Reason> {
         let key = self.snapshot.keys.instance_type;
         let mut volume_limits = Vec::with_capacity(each.volume_limits.len());
         for (driver, limit) in &each.volume_limits {
             volume_limits.push((self.driver(driver)?, *limit));
         }
-        let offerings = each.offerings.iter().map(|offering| self.offering(offering));
+        let offerings = each.offerings.iter().map(|offering| self.offering(offering, known));
         Ok(InstanceType {
             offerings: offerings.collect::<Result<_, _>>()?,
             name: self.snapshot.universe.value(key, &each.name),
@@ -49,8 +54,12 @@ impl Tables {
         })
     }
 
-    fn offering(&mut self, offering: &instance_types::Offering) -> Result<Offering, Reason> {
-        let requirements = self.requirements(&offering.requirements, "offerings.requirements")?;
+    fn offering<'a>(
+        &mut self,
+        offering: &'a instance_types::Offering,
+        known: &mut KnownOfferings<'a>,
+    ) -> Result<Offering, Reason> {
+        let requirements = self.offering_requirements(&offering.requirements, known)?;
         let reservation = self.reservation(offering);
         let capacity_override = offering.capacity_override.as_ref();
         let overhead_override = offering.overhead_override.as_ref();
@@ -62,6 +71,20 @@ impl Tables {
             capacity_override: capacity_override.map(|capacity| self.capacity(capacity)).transpose()?,
             overhead_override: overhead_override.map(|overhead| self.requests(overhead)).transpose()?,
         })
+    }
+
+    /// There are many offerings, but only few combinations of zone and capacity type.
+    fn offering_requirements<'a>(
+        &mut self,
+        requirements: &'a [Requirement],
+        known: &mut KnownOfferings<'a>,
+    ) -> Result<SetId, Reason> {
+        if let Some(set) = known.find(requirements) {
+            return Ok(set);
+        }
+        let set = self.requirements(requirements, "offerings.requirements")?;
+        known.insert(requirements, set);
+        Ok(set)
     }
 
     /// The reservation that an offering of reserved capacity draws on.
@@ -90,5 +113,33 @@ impl Tables {
             converted.push((id, requirement.with_min_values(min_values)));
         }
         Ok(self.snapshot.universe.set(converted))
+    }
+}
+
+/// Requirements of offerings that have been converted. Types mostly have the same offerings in the same order, so
+/// the search begins after what was found last.
+#[derive(Default)]
+struct KnownOfferings<'a> {
+    lists: Vec<(&'a [Requirement], SetId)>,
+    next: usize,
+}
+
+impl<'a> KnownOfferings<'a> {
+    /// More than this is not worth searching.
+    const MOST: usize = 32;
+
+    fn find(&mut self, requirements: &[Requirement]) -> Option<SetId> {
+        let count = self.lists.len();
+        let mut positions = (self.next..count).chain(0..self.next.min(count));
+        let found = positions.find(|position| self.lists[*position].0 == requirements)?;
+        self.next = found + 1;
+        Some(self.lists[found].1)
+    }
+
+    fn insert(&mut self, requirements: &'a [Requirement], set: SetId) {
+        if self.lists.len() < Self::MOST {
+            self.lists.push((requirements, set));
+            self.next = self.lists.len();
+        }
     }
 }
