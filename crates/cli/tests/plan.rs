@@ -1,0 +1,165 @@
+//! `karpenter plan`, run as a user runs it.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cluster.yaml");
+
+const POOL: &str = r#"
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: []
+"#;
+
+fn pod(name: &str, requests: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default}}\n\
+         spec: {{containers: [{{name: main, resources: {{requests: {requests}}}}}]}}\n"
+    )
+}
+
+/// Runs `karpenter plan` with a cluster on standard input.
+fn plan(cluster: &str, arguments: &[&str]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_karpenter"))
+        .args(["plan", "-f", "-"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starting karpenter");
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    stdin.write_all(cluster.as_bytes()).expect("karpenter reads its input");
+    drop(stdin);
+    child.wait_with_output().expect("waiting for karpenter")
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).expect("the plan is JSON")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("messages are text")
+}
+
+#[test]
+fn the_example_is_planned_and_what_does_not_fit_is_explained() {
+    let output = Command::new(env!("CARGO_BIN_EXE_karpenter"))
+        .args(["plan", "-f", EXAMPLE])
+        .output()
+        .expect("running karpenter");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).expect("a table is text");
+    assert!(text.contains("2 new nodes for 3 pods: $0.15 per hour"), "{text}");
+    assert!(
+        text.contains("1 pod stays pending:\n  default/giant: no instance type has enough resources"),
+        "{text}"
+    );
+    assert!(
+        text.contains("default: 144 types → kubernetes.io/arch 72 → kubernetes.io/os 36 → fits 0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_plan_in_which_everything_fits_succeeds() {
+    let output = plan(&(POOL.to_owned() + &pod("web", "{cpu: 1, memory: 1Gi}")), &["-o", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let plan = json(&output);
+    assert_eq!(plan["pods"], 1);
+    assert_eq!(plan["errors"], serde_json::json!({}));
+    let claim = &plan["newNodeClaims"][0];
+    assert_eq!(claim["nodePool"], "default");
+    assert_eq!(claim["pods"], serde_json::json!(["default/web"]));
+    assert_eq!(claim["capacityType"], "spot");
+    assert_eq!(plan["totalPrice"], claim["price"]);
+    let types = claim["instanceTypes"].as_array().expect("types");
+    assert!(types[0].as_str().expect("a name").starts_with("c-2x-"));
+    for timing in ["readMs", "snapshotMs", "solveMs"] {
+        assert!(plan["timings"][timing].is_number());
+    }
+}
+
+#[test]
+fn yaml_says_the_same_as_json() {
+    let cluster = POOL.to_owned() + &pod("web", "{cpu: 1}");
+    let text = String::from_utf8(plan(&cluster, &["-o", "yaml"]).stdout).expect("YAML is text");
+    assert!(text.contains("nodePool: default") && text.contains("- default/web"), "{text}");
+}
+
+#[test]
+fn one_pod_can_be_explained() {
+    let cluster = POOL.to_owned() + &pod("web", "{cpu: 1}") + &pod("giant", "{cpu: 999}");
+    let text = String::from_utf8(plan(&cluster, &["--explain", "default/web"]).stdout).expect("text");
+    assert!(
+        text.starts_with("default/web goes to a new node of NodePool default, with 1 pod in all.\n"),
+        "{text}"
+    );
+    let text = String::from_utf8(plan(&cluster, &["--explain", "default/giant"]).stdout).expect("text");
+    assert!(text.starts_with("default/giant stays pending: no instance type has enough resources"), "{text}");
+    let output = plan(&cluster, &["--explain", "web"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains(r#"no pod "web" is to be placed; give NAMESPACE/NAME"#),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_broken_object_is_named_and_hides_no_other() {
+    let cluster = POOL.to_owned() + &pod("broken", "{cpu: 1KB}") + &pod("web", "{cpu: 1}");
+    let output = plan(&cluster, &["-o", "json"]);
+    let message = stderr(&output);
+    assert!(message.contains("document 2 (Pod default/broken)"), "{message}");
+    assert!(message.contains("1KB"), "{message}");
+    assert_eq!(json(&output)["newNodeClaims"][0]["pods"], serde_json::json!(["default/web"]));
+}
+
+#[test]
+fn unknown_kinds_are_listed_once_and_skipped() {
+    let other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let output = plan(&(POOL.to_owned() + other + other + &pod("web", "{cpu: 1}")), &[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output).matches("skipped 2 ConfigMap").count(), 1, "{}", stderr(&output));
+}
+
+#[test]
+fn files_without_a_pool_are_an_error() {
+    let output = plan(&pod("web", "{cpu: 1}"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the files contain no NodePool"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_karpenter"))
+        .args(["plan", "-f", "/nowhere/cluster.json"])
+        .output()
+        .expect("running karpenter");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("/nowhere/cluster.json"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_same_cluster_gives_the_same_plan_byte_for_byte() {
+    let mut cluster = POOL.to_owned();
+    for number in 0..40 {
+        cluster += &pod(
+            &format!("pod-{number}"),
+            &format!("{{cpu: {}m, memory: {}Mi}}", 100 + number * 37, 200 + number * 11),
+        );
+    }
+    let without_timings = |output: &Output| {
+        let mut plan = json(output);
+        plan.as_object_mut().expect("an object").remove("timings");
+        plan.to_string()
+    };
+    let first = plan(&cluster, &["-o", "json"]);
+    assert_eq!(without_timings(&first), without_timings(&plan(&cluster, &["-o", "json"])));
+}
