@@ -164,7 +164,7 @@ pub(crate) fn bytes(path: &Path) -> Result<(String, Vec<u8>), FileError> {
         if !bytes.starts_with(&GZIP) {
             return Ok(());
         }
-        let mut plain = Vec::with_capacity(bytes.len().saturating_mul(8));
+        let mut plain = Vec::new();
         MultiGzDecoder::new(&*bytes).read_to_end(&mut plain)?;
         bytes = plain;
         Ok(())

@@ -25,6 +25,9 @@ const IMPURE: &[&str] =
 /// Libraries leave the choice of TLS and allocator to the binary, and cloud SDKs to the providers.
 const BINARY_ONLY: &[&str] =
     &["rustls", "openssl", "native-tls", "ring", "aws-lc-rs", "mimalloc", "tikv-jemallocator", "aws-sdk-ec2"];
+/// What turns objects into decisions never asks a cluster itself.
+const NO_CLIENT: &[&str] =
+    &["tokio", "hyper", "kube-client", "kube-runtime", "rustls", "openssl", "aws-sdk-ec2"];
 
 /// From the bottom up: a crate may use only what stands above it in this list.
 const LAYERS: &[Layer] = &[
@@ -34,7 +37,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "karpenter-cluster",
         may_use: &["karpenter-units", "karpenter-engine", "karpenter-api"],
-        never: BINARY_ONLY,
+        never: NO_CLIENT,
     },
     Layer {
         name: "karpenter",

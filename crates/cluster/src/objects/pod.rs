@@ -328,7 +328,7 @@ pub struct PodConditions {
     pub scheduling: Option<Scheduling>,
     /// It is known not to be ready.
     pub not_ready: bool,
-    /// The node can never give it the resources it was resized to.
+    /// The node has not resized it yet.
     pub resize: Option<Resize>,
 }
 
