@@ -5,6 +5,7 @@ pub mod eligibility;
 pub mod file;
 pub mod instance_types;
 pub mod objects;
+pub mod payload;
 pub mod reason;
 pub mod requests;
 pub mod scheduler_config;
