@@ -136,7 +136,8 @@ impl Report {
             claims.iter().map(|claim| claim_report(snapshot, &mut plan.universe, claim)).collect();
         new_node_claims.sort_by(|a, b| a.pods.cmp(&b.pods));
         Self {
-            total_price: new_node_claims.iter().map(|claim| claim.price).sum(),
+            // The sum of nothing is negative zero.
+            total_price: new_node_claims.iter().map(|claim| claim.price).sum::<f64>() + 0.0,
             new_node_claims,
             existing,
             errors,
