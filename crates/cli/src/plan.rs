@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use api::provider::Provider;
 use cluster::file::{self, Contents};
 use cluster::instance_types::kwok;
+use cluster::scheduler_config::SchedulerConfig;
 use cluster::snapshot;
 use engine::options::{MinValues, Options, Preferences, Reserved};
 use report::{Report, Timings};
@@ -78,17 +79,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(path) => kwok::read(path)?,
         None => kwok::built_in(),
     };
-    let scheduler_config = args.scheduler_config.parse().context("reading --scheduler-config")?;
-    let read_ms = watch.lap();
+    let scheduler_config =
+        SchedulerConfig::parse(&args.scheduler_config).context("reading --scheduler-config")?;
+    let read = watch.lap();
 
     let mut options = snapshot::Options::new(Provider::Kwok, &types);
     options.scheduler_config = scheduler_config;
     options.accept_unseen_pods = true;
     let built = snapshot::build(&contents.objects, &options, now());
-    let snapshot_ms = watch.lap();
+    let snapshot = watch.lap();
 
     let plan = engine::solve::solve(&built.snapshot, &solve_options(args));
-    let timings = Timings { read_ms, snapshot_ms, solve_ms: watch.lap() };
+    let timings = Timings { read, snapshot, solve: watch.lap() };
 
     warn(&contents, &built);
     let rejected = built
@@ -138,8 +140,9 @@ fn shown(path: &Path) -> String {
 
 fn render(args: &Args, report: &Report) -> Result<String> {
     if let Some(pod) = &args.explain {
-        return table::explanation(report, pod)
-            .with_context(|| format!("no pod {pod:?} is to be placed; give NAMESPACE/NAME of a pending pod"));
+        return table::explanation(report, pod).with_context(|| {
+            format!("no pod {pod:?} is to be placed; give NAMESPACE/NAME of a pending pod")
+        });
     }
     match args.output {
         Output::Table => Ok(table::overview(report)),

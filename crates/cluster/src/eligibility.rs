@@ -84,11 +84,8 @@ impl<'a> Budgets<'a> {
     pub fn may_move(&self, pod: &Pod, now: Timestamp) -> bool {
         let comes_back = is_active(pod)
             || (pod.metadata.is_deleting() && pod.metadata.is_owned_by("apps/v1", "StatefulSet"));
-        comes_back
-            && !is_daemon(pod)
-            && !is_static(pod)
-            && !(is_active(pod) && is_protected(pod, now))
-            && !self.blocks(pod, now)
+        let stays = is_daemon(pod) || is_static(pod) || (is_active(pod) && is_protected(pod, now));
+        comes_back && !stays && !self.blocks(pod, now)
     }
 
     /// Whether budgets keep a pod where it is for ever. What is not evicted is not blocked.

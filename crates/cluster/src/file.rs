@@ -32,6 +32,17 @@ pub struct Contents {
     pub errors: Vec<ObjectError>,
 }
 
+impl Contents {
+    /// Adds the contents of another file.
+    pub fn extend(&mut self, other: Self) {
+        self.objects.extend(other.objects);
+        for (kind, count) in other.skipped.0 {
+            *self.skipped.0.entry(kind).or_default() += count;
+        }
+        self.errors.extend(other.errors);
+    }
+}
+
 /// How many objects there are of kinds that do not matter: `3 ConfigMap, 1 Secret`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped(BTreeMap<Box<str>, usize>);

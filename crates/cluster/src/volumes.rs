@@ -68,7 +68,7 @@ pub struct Condition<'a> {
 #[derive(Debug)]
 pub struct Volumes<'a> {
     claims: BTreeMap<(&'a str, &'a str), &'a PersistentVolumeClaim>,
-    volumes: BTreeMap<&'a str, &'a PersistentVolume>,
+    persistent: BTreeMap<&'a str, &'a PersistentVolume>,
     classes: BTreeMap<&'a str, &'a StorageClass>,
     unsupported: &'a Unsupported,
 }
@@ -79,7 +79,7 @@ impl<'a> Volumes<'a> {
         let claims = &objects.persistent_volume_claims;
         Self {
             claims: claims.iter().map(|c| ((c.metadata.namespace(), &*c.metadata.name), c)).collect(),
-            volumes: objects.persistent_volumes.iter().map(|v| (&*v.metadata.name, v)).collect(),
+            persistent: objects.persistent_volumes.iter().map(|v| (&*v.metadata.name, v)).collect(),
             classes: objects.storage_classes.iter().map(|c| (&*c.metadata.name, c)).collect(),
             unsupported,
         }
@@ -147,7 +147,7 @@ impl<'a> Volumes<'a> {
         about: &[(&'static str, &str)],
     ) -> Result<(), VolumeError> {
         let name = &*claim.spec.volume_name;
-        let Some(volume) = self.volumes.get(name) else {
+        let Some(volume) = self.persistent.get(name) else {
             return Err(VolumeError::new(format!("failed to validate pvc, {}", missing_volume(name)), about));
         };
         if volume.metadata.is_deleting() {
@@ -193,7 +193,7 @@ impl<'a> Volumes<'a> {
             return Some(migrated.map_or(provisioner, |(_, driver)| driver))
                 .filter(|driver| !driver.is_empty());
         }
-        let volume = &self.volumes.get(&*claim.spec.volume_name)?.spec;
+        let volume = &self.persistent.get(&*claim.spec.volume_name)?.spec;
         let own = volume.csi.as_ref().map(|csi| &*csi.driver).filter(|driver| !driver.is_empty());
         own.or(volume.aws_elastic_block_store.is_some().then_some(EBS))
     }
@@ -206,7 +206,7 @@ impl<'a> Volumes<'a> {
         })?;
         let (volume, class) = (&*claim.spec.volume_name, &*claim.spec.storage_class_name);
         if !volume.is_empty() {
-            let found = self.volumes.get(volume).ok_or_else(|| {
+            let found = self.persistent.get(volume).ok_or_else(|| {
                 let message = format!(
                     "getting existing requirements, getting persistent volume, {}",
                     missing_volume(volume)

@@ -251,8 +251,7 @@ pub fn allocatable(it: &InstanceType, offering: Option<&Offering>, resources: &R
     let huge: i64 = capacity
         .iter()
         .filter(|(resource, _)| resources.name(*resource).starts_with("hugepages-"))
-        .map(|(_, amount)| amount)
-        .sum();
+        .fold(0, |sum, (_, amount)| sum.saturating_add(amount));
     if huge > 0 {
         let memory = result.get(ResourceId::MEMORY).saturating_sub(huge).max(0);
         result.set(ResourceId::MEMORY, memory);

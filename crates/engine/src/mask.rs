@@ -87,15 +87,3 @@ impl Mask {
         })
     }
 }
-
-impl FromIterator<usize> for Mask {
-    /// The bound is the next multiple of 64 above the largest integer.
-    fn from_iter<I: IntoIterator<Item = usize>>(indices: I) -> Self {
-        let indices: Vec<usize> = indices.into_iter().collect();
-        let mut mask = Self::empty(indices.iter().max().map_or(0, |max| max + 1));
-        for index in indices {
-            mask.insert(index);
-        }
-        mask
-    }
-}

@@ -241,7 +241,7 @@ impl Requirement {
         }
     }
 
-    /// The requirement as upstream writes it in messages, after the key: `In [a b], >=3 minValues 2`.
+    /// The requirement as upstream writes it in messages, after the key: `NotIn [a b] >=3 minValues 2`.
     pub fn describe(&self, values: &Values) -> String {
         let mut text = self.operator().as_str().to_owned();
         if !self.values.is_empty() {

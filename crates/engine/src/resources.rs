@@ -4,6 +4,8 @@
 //! occurs, and sums of a whole cluster stay far below the bounds of `i64`. What is finer is rounded to the safe
 //! side, requests up and capacity down.
 
+use std::hash::{Hash, Hasher};
+
 use smallvec::SmallVec;
 use units::Quantity;
 
@@ -97,8 +99,22 @@ fn saturate(amount: i128) -> i64 {
 }
 
 /// An amount of each resource; what is missing at the end is zero.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Amounts(SmallVec<[i64; 8]>);
+
+impl PartialEq for Amounts {
+    fn eq(&self, other: &Self) -> bool {
+        self.trimmed() == other.trimmed()
+    }
+}
+
+impl Eq for Amounts {}
+
+impl Hash for Amounts {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.trimmed().hash(state);
+    }
+}
 
 impl Amounts {
     /// The amount of a resource.
@@ -138,6 +154,12 @@ impl Amounts {
     /// Takes the smaller amount of each resource.
     pub fn lower_to(&mut self, other: &Self) {
         self.combine(other, i64::min);
+    }
+
+    /// The amounts without zeros at the end, which say nothing.
+    fn trimmed(&self) -> &[i64] {
+        let end = self.0.iter().rposition(|amount| *amount != 0).map_or(0, |last| last + 1);
+        &self.0[..end]
     }
 
     fn combine(&mut self, other: &Self, operation: fn(i64, i64) -> i64) {

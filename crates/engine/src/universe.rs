@@ -107,6 +107,8 @@ impl Universe {
     /// Declares that the cloud sets this label at launch.
     pub fn set_well_known(&mut self, key: KeyId) {
         self.well_known[key.index()] = true;
+        // What was refused for want of this label may be accepted now.
+        self.compatible.clear();
     }
 
     /// Whether the cloud sets this label at launch.

@@ -31,7 +31,16 @@ const LAYERS: &[Layer] = &[
     Layer { name: "karpenter-units", may_use: &[], never: IMPURE },
     Layer { name: "karpenter-engine", may_use: &["karpenter-units"], never: IMPURE },
     Layer { name: "karpenter-api", may_use: &["karpenter-units"], never: BINARY_ONLY },
-    Layer { name: "karpenter", may_use: &["karpenter-units", "karpenter-api"], never: &["openssl", "ring"] },
+    Layer {
+        name: "karpenter-cluster",
+        may_use: &["karpenter-units", "karpenter-engine", "karpenter-api"],
+        never: BINARY_ONLY,
+    },
+    Layer {
+        name: "karpenter",
+        may_use: &["karpenter-units", "karpenter-engine", "karpenter-api", "karpenter-cluster"],
+        never: &["openssl", "ring"],
+    },
     // Tests and tools.
     Layer { name: "karpenter-e2e", may_use: &[], never: &["openssl", "ring"] },
     Layer { name: "xtask", may_use: &[], never: &["tokio", "kube-core", "k8s-openapi"] },

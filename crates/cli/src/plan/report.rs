@@ -88,11 +88,13 @@ pub(crate) struct StepReport {
 
 /// How long each part took, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Timings {
-    pub(crate) read_ms: f64,
-    pub(crate) snapshot_ms: f64,
-    pub(crate) solve_ms: f64,
+    #[serde(rename = "readMs")]
+    pub(crate) read: f64,
+    #[serde(rename = "snapshotMs")]
+    pub(crate) snapshot: f64,
+    #[serde(rename = "solveMs")]
+    pub(crate) solve: f64,
 }
 
 impl Report {
@@ -110,7 +112,9 @@ impl Report {
                 existing.entry(name).or_default().push(pod_name(snapshot, PodId::at(position)));
             }
         }
-        existing.values_mut().for_each(|pods| pods.sort());
+        for pods in existing.values_mut() {
+            pods.sort();
+        }
         let mut errors: BTreeMap<String, String> = ignored.into_iter().collect();
         let mut reasons = BTreeMap::new();
         let mut explainer = Explainer::new(snapshot);
@@ -153,8 +157,8 @@ fn claim_report(snapshot: &Snapshot, universe: &mut Universe, claim: &PlannedCla
     let types = &snapshot.catalogues[catalogue.index()].types;
     let requirements = claim.written(snapshot, universe).into_iter().map(RequirementReport::from).collect();
     let label = |key| {
-        let (type_, offering) = claim.cheapest?;
-        let set = types[type_].offerings[offering].requirements;
+        let (cheapest, offering) = claim.cheapest?;
+        let set = types[cheapest].offerings[offering].requirements;
         let value = universe.get(universe.find(set, key)?).single()?;
         Some(universe.values(key).name(value).to_owned())
     };

@@ -19,6 +19,16 @@ pub(crate) fn overview(report: &Report) -> String {
     text
 }
 
+/// New nodes that look alike.
+#[derive(Default)]
+struct Alike {
+    nodes: usize,
+    /// Other types they may become.
+    others: usize,
+    pods: usize,
+    price: f64,
+}
+
 fn new_nodes(text: &mut String, report: &Report) {
     let claims = &report.new_node_claims;
     if claims.is_empty() {
@@ -26,20 +36,20 @@ fn new_nodes(text: &mut String, report: &Report) {
         return;
     }
     // Nodes that look alike are one line.
-    let mut groups: BTreeMap<(&str, &str, &str, &str), (usize, usize, usize, f64)> = BTreeMap::new();
+    let mut groups: BTreeMap<[&str; 4], Alike> = BTreeMap::new();
     for claim in claims {
         let cheapest = claim.instance_types.first().map_or("", String::as_str);
-        let key = (claim.node_pool.as_str(), cheapest, claim.zone.as_str(), claim.capacity_type.as_str());
-        let (nodes, others, pods, price) = groups.entry(key).or_default();
-        *nodes += 1;
-        *others = (*others).max(claim.instance_types.len().saturating_sub(1));
-        *pods += claim.pods.len();
-        *price += claim.price;
+        let key = [claim.node_pool.as_str(), cheapest, claim.zone.as_str(), claim.capacity_type.as_str()];
+        let alike = groups.entry(key).or_default();
+        alike.nodes += 1;
+        alike.others = alike.others.max(claim.instance_types.len().saturating_sub(1));
+        alike.pods += claim.pods.len();
+        alike.price += claim.price;
     }
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(["NODES", "NODEPOOL", "CHEAPEST TYPE", "OR", "ZONE", "CAPACITY", "PODS", "$/HOUR"]);
-    for ((pool, type_, zone, capacity), (nodes, others, pods, price)) in groups {
+    for ([pool, type_, zone, capacity], Alike { nodes, others, pods, price }) in groups {
         let alternatives = if others == 0 { String::new() } else { format!("{others} others") };
         table.add_row([
             nodes.to_string(),
@@ -75,7 +85,12 @@ fn existing_nodes(text: &mut String, report: &Report) {
     }
     const SHOWN: usize = 10;
     let pods: usize = report.existing.values().map(Vec::len).sum();
-    let _ = writeln!(text, "\n{} fit on {}:", counted(pods, "pod"), counted(report.existing.len(), "existing node"));
+    let _ = writeln!(
+        text,
+        "\n{} fit on {}:",
+        counted(pods, "pod"),
+        counted(report.existing.len(), "existing node")
+    );
     for (node, pods) in report.existing.iter().take(SHOWN) {
         let _ = writeln!(text, "  {node}: {}", some(pods, 5));
     }

@@ -101,9 +101,9 @@ fn an_error_names_file_document_object_and_field() {
     let bad = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 7}}"#;
     check(
         &format!(r#"{{"kind": "List", "apiVersion": "v1", "items": [{POD}, {bad}]}}"#),
-        &expect![[r#"
+        &expect![[r"
             Pod default/a
-            cluster, document 1, item 2 (Pod): metadata.name: invalid type: integer `7`, expected a string"#]],
+            cluster, document 1, item 2 (Pod): metadata.name: invalid type: integer `7`, expected a string"]],
     );
 }
 
@@ -145,10 +145,10 @@ fn what_is_no_object_is_an_error_not_a_panic() {
 fn one_bad_yaml_document_does_not_hide_the_others() {
     check(
         "kind: Pod\napiVersion: v1\n---\na: [\n---\nkind: Node\napiVersion: v1\nmetadata: {name: n}\n",
-        &expect![[r#"
+        &expect![[r"
             Pod default/
             Node n
-            cluster, document 2: unclosed bracket '[' at line 4, column 4"#]],
+            cluster, document 2: unclosed bracket '[' at line 4, column 4"]],
     );
 }
 

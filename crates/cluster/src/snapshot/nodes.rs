@@ -78,8 +78,8 @@ impl<'a> Builder<'a> {
         let known: Result<Vec<_>, _> =
             allocatable.iter().map(|(name, _)| self.tables.resource(name.as_str())).collect();
         let csi_node = state.node.and_then(|node| csi_nodes.get(&*node.metadata.name).copied());
-        let type_ = types.get(label(labels::INSTANCE_TYPE)).copied();
-        let type_ = type_.filter(|_| self.pool_names.contains(label(labels::NODEPOOL)));
+        let instance_type = types.get(label(labels::INSTANCE_TYPE)).copied();
+        let instance_type = instance_type.filter(|_| self.pool_names.contains(label(labels::NODEPOOL)));
         let node = Node {
             name: state.name().into(),
             hostname: self.tables.snapshot.universe.value(key, hostname),
@@ -92,7 +92,7 @@ impl<'a> Builder<'a> {
             registered: state.node.is_some(),
             ports: Vec::new(),
             volumes: Vec::new(),
-            volume_limits: self.volume_limits(csi_node, type_)?,
+            volume_limits: self.volume_limits(csi_node, instance_type)?,
         };
         Ok((node, known?))
     }

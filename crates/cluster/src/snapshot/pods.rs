@@ -279,7 +279,7 @@ fn address(text: &str) -> Option<Box<str>> {
     match text.parse::<IpAddr>().map(|address| address.to_canonical()) {
         Ok(address) if address.is_unspecified() => None,
         Ok(address) => Some(address.to_string().into()),
-        Err(_) => Some(text.into()).filter(|text: &Box<str>| !text.is_empty()),
+        Err(_) => (!text.is_empty()).then(|| text.into()),
     }
 }
 

@@ -168,7 +168,7 @@ impl<'a> StateNode<'a> {
         let mut amounts: Resources = own.map(|(name, quantity)| (name, *quantity)).collect();
         let claim = self.claim.filter(|_| !self.is_initialized());
         let status = claim.and_then(|claim| claim.status.as_ref());
-        for (name, quantity) in status.into_iter().flat_map(|status| of_claim(status)) {
+        for (name, quantity) in status.into_iter().flat_map(of_claim) {
             if amounts.amount(name).is_zero() {
                 amounts.set(name.as_str(), *quantity);
             }

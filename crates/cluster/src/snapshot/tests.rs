@@ -56,7 +56,13 @@ fn pools_are_tried_by_weight_then_by_name_backwards() {
 #[test]
 fn a_pool_asks_for_its_requirements_its_labels_and_what_the_simulation_adds() {
     let yaml = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: web}\nspec:\n  limits: {cpu: 10, nodes: 3}\n  template:\n    metadata: {labels: {team: a}}\n    spec:\n      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}\n      taints: [{key: web, value: x, effect: NoSchedule}]\n      startupTaints: [{key: boot, effect: NoExecute}]\n      requirements:\n      - {key: beta.kubernetes.io/arch, operator: In, values: [amd64]}\n      - {key: cpus, operator: Gt, values: [\"3\"]}\n      - {key: node.kubernetes.io/instance-type, operator: Exists, minValues: 2}\n";
-    check(&built(yaml), Shown::pools, &expect!["web: (cpus Exists >=4, karpenter.kwok.sh/kwoknodeclass In [default], karpenter.sh/initialized In [true], karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], kubernetes.io/arch In [amd64], node.kubernetes.io/instance-type Exists minValues 2, team In [a]) declared (cpus Exists >=4, kubernetes.io/arch In [amd64], node.kubernetes.io/instance-type Exists minValues 2, team In [a]) taints [web=x:NoSchedule] limits [cpu=10 nodes=3] catalogue Some(0)"]);
+    check(
+        &built(yaml),
+        Shown::pools,
+        &expect![
+            "web: (cpus Exists >=4, karpenter.kwok.sh/kwoknodeclass In [default], karpenter.sh/initialized In [true], karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], kubernetes.io/arch In [amd64], node.kubernetes.io/instance-type Exists minValues 2, team In [a]) declared (cpus Exists >=4, kubernetes.io/arch In [amd64], node.kubernetes.io/instance-type Exists minValues 2, team In [a]) taints [web=x:NoSchedule] limits [cpu=10 nodes=3] catalogue Some(0)"
+        ],
+    );
 }
 
 #[test]
@@ -76,14 +82,18 @@ fn pools_that_get_no_nodes_are_left_out_with_the_reason() {
         pool("f", ""),
         pool("f", ""),
     ];
-    check(&built(&yaml.concat()), Shown::pools, &expect![[r#"
+    check(
+        &built(&yaml.concat()),
+        Shown::pools,
+        &expect![[r#"
         f: (karpenter.kwok.sh/kwoknodeclass In [default], karpenter.sh/initialized In [true], karpenter.sh/nodepool In [f], karpenter.sh/registered In [true]) declared () taints [] limits [] catalogue Some(0)
         ignored NodePool f: metadata.name: "f" is taken by another object
         ignored NodePool e: invalid value: using label karpenter.sh/x is not allowed as it might interfere with the internal provisioning logic; specify a well known label: [karpenter.kwok.sh/instance-cpu karpenter.kwok.sh/instance-family karpenter.kwok.sh/instance-memory karpenter.kwok.sh/instance-size karpenter.sh/capacity-type karpenter.sh/nodepool kubernetes.io/arch kubernetes.io/os node.kubernetes.io/instance-type node.kubernetes.io/windows-build topology.kubernetes.io/region topology.kubernetes.io/zone], or a custom label that does not use a restricted domain: [karpenter.kwok.sh karpenter.sh] in requirements, restricted
         ignored NodePool d: not ready: broken
         ignored NodePool c: nodeClassRef: karpenter.k8s.aws/EC2NodeClass; expected karpenter.kwok.sh/KWOKNodeClass
         ignored NodePool b: being deleted
-        ignored NodePool a: static: spec.replicas is set"#]]);
+        ignored NodePool a: static: spec.replicas is set"#]],
+    );
 }
 
 #[test]
@@ -118,7 +128,10 @@ fn a_node_is_what_its_claim_says_until_it_registers_and_initializes() {
     let [new, registered, initialized] =
         ["c", "b", "a"].map(|name| move |labels| node_and_claim(name, labels, taints, ""));
     let yaml = [new(STAGES[0]), registered(STAGES[1]), initialized(STAGES[2])].concat();
-    check(&built(&yaml), Shown::nodes, &expect![[r#"
+    check(
+        &built(&yaml),
+        Shown::nodes,
+        &expect![[r"
         a (a) initialized
           labels (karpenter.sh/initialized In [true], karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], node.kubernetes.io/instance-type In [c-1x-amd64-linux])
           taints [node.kubernetes.io/not-ready=:NoExecute boot=:NoExecute readiness.k8s.io/x=:NoSchedule karpenter.sh/rebooting=:NoSchedule own=:NoSchedule]
@@ -133,7 +146,8 @@ fn a_node_is_what_its_claim_says_until_it_registers_and_initializes() {
           labels (karpenter.sh/nodepool In [web], zone In [claimed])
           taints [claimed=:NoSchedule]
           available cpu=3900m memory=7Gi pods=10 example.com/gpu=2; daemons 
-          ports [] volumes 0 limits []"#]]);
+          ports [] volumes 0 limits []"]],
+    );
 }
 
 #[test]
@@ -150,7 +164,10 @@ fn a_rebooting_node_comes_back_without_its_temporary_taints() {
 fn nodes_without_claims_and_claims_without_nodes_count() {
     let bare = "apiVersion: v1\nkind: Node\nmetadata: {name: bare, labels: {failure-domain.beta.kubernetes.io/zone: z, kubernetes.io/hostname: host}}\nstatus: {allocatable: {cpu: 1}}\n---\n";
     let claim = node_and_claim("gone", "", "", "").split_once("---\n").unwrap().1.to_owned();
-    check(&built(&format!("{bare}{claim}")), Shown::nodes, &expect![[r#"
+    check(
+        &built(&format!("{bare}{claim}")),
+        Shown::nodes,
+        &expect![[r"
         bare (host) initialized
           labels (topology.kubernetes.io/zone In [z])
           taints []
@@ -160,7 +177,8 @@ fn nodes_without_claims_and_claims_without_nodes_count() {
           labels (karpenter.sh/nodepool In [web], zone In [claimed])
           taints [claimed=:NoSchedule]
           available cpu=3800m memory=7Gi example.com/gpu=2; daemons 
-          ports [] volumes 0 limits []"#]]);
+          ports [] volumes 0 limits []"]],
+    );
 }
 
 #[test]
@@ -175,7 +193,10 @@ fn nodes_and_claims_that_cannot_be_joined_are_left_out_with_the_reason() {
         node_and_claim("e", "", "", "").replace("id-e", "id-d"),
     ];
     let shown = |shown: &Shown<'_>| shown.0.nodes.iter().map(|node| node.name.to_string()).collect();
-    check(&built(&yaml.concat()), shown, &expect![[r#"
+    check(
+        &built(&yaml.concat()),
+        shown,
+        &expect![[r#"
         c
         b-claim
         d-claim
@@ -184,7 +205,8 @@ fn nodes_and_claims_that_cannot_be_joined_are_left_out_with_the_reason() {
         ignored NodeClaim e-claim: status.providerID: "id-d" is taken by another object
         ignored Node a: spec.providerID: empty; expected one on a node of a NodePool
         ignored Node b: waits for the label node.kubernetes.io/instance-type
-        ignored Node e: spec.providerID: "id-d" is taken by another object"#]]);
+        ignored Node e: spec.providerID: "id-d" is taken by another object"#]],
+    );
 }
 
 /// A pod on a node, with further metadata and spec.
@@ -207,12 +229,16 @@ fn pods_use_up_what_their_node_has() {
         bound("lost", "nowhere", "", ""),
     ];
     let built = built(&yaml.concat());
-    check(&built, Shown::nodes, &expect![[r#"
+    check(
+        &built,
+        Shown::nodes,
+        &expect![[r#"
         a (a) initialized
           labels (karpenter.sh/initialized In [true], karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], node.kubernetes.io/instance-type In [c-1x-amd64-linux])
           taints []
           available cpu=2400m memory=7Gi pods=7; daemons cpu=500m pods=1 example.com/slot=1
-          ports [None:80/TCP Some("10.0.0.1"):53/UDP None:80/TCP Some("10.0.0.1"):53/UDP None:80/TCP Some("10.0.0.1"):53/UDP] volumes 0 limits []"#]]);
+          ports [None:80/TCP Some("10.0.0.1"):53/UDP None:80/TCP Some("10.0.0.1"):53/UDP None:80/TCP Some("10.0.0.1"):53/UDP] volumes 0 limits []"#]],
+    );
     check(&built, Shown::running, &expect!["2 of default/app=web on a"]);
 }
 
@@ -229,11 +255,15 @@ fn limits_leave_what_nodes_do_not_use() {
         let limits = &shown.0.pools[0].limits;
         limits.iter().map(|limit| shown.amount(limit.resource, limit.remaining)).collect()
     };
-    check(&built(&yaml.concat()), shown, &expect![[r#"
+    check(
+        &built(&yaml.concat()),
+        shown,
+        &expect![[r"
         cpu=2
         example.com/gpu=-1
         memory=-12Gi
-        nodes=1"#]]);
+        nodes=1"]],
+    );
 }
 
 #[test]
@@ -249,14 +279,22 @@ fn pods_of_deleting_nodes_are_placed_again() {
         pod("waiting", ""),
     ];
     let built = built(&yaml.concat());
-    check(&built, Shown::pods, &expect![[r#"
+    check(
+        &built,
+        Shown::pods,
+        &expect![[r#"
         default/waiting class 0
         default/one class 1
         default/two class 1
-        ignored Pod default/broken: discovering persistent volume claim, getting persistent volume claim, PersistentVolumeClaim "gone" not found (PersistentVolumeClaim=gone)"#]]);
-    check(&built, Shown::running, &expect![[r#"
+        ignored Pod default/broken: discovering persistent volume claim, getting persistent volume claim, PersistentVolumeClaim "gone" not found (PersistentVolumeClaim=gone)"#]],
+    );
+    check(
+        &built,
+        Shown::running,
+        &expect![[r#"
         2 of default/app=web on a
-        ignored Pod default/broken: discovering persistent volume claim, getting persistent volume claim, PersistentVolumeClaim "gone" not found (PersistentVolumeClaim=gone)"#]]);
+        ignored Pod default/broken: discovering persistent volume claim, getting persistent volume claim, PersistentVolumeClaim "gone" not found (PersistentVolumeClaim=gone)"#]],
+    );
 }
 
 #[test]
@@ -294,7 +332,10 @@ fn pods_that_do_not_wait_are_left_out_with_the_reason() {
             "  affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: x, namespaceSelector: {matchExpressions: [{key: x, operator: Near}]}}]}}",
         ),
     ];
-    check(&built(&yaml.concat()), Shown::pods, &expect![[r#"
+    check(
+        &built(&yaml.concat()),
+        Shown::pods,
+        &expect![[r#"
         default/fine class 0
         default/ours class 1
         ignored Pod default/fine: metadata.name: "fine" is taken by another object
@@ -307,7 +348,8 @@ fn pods_that_do_not_wait_are_left_out_with_the_reason() {
         ignored Pod default/volume: getting persistent volume claim, PersistentVolumeClaim "volume-v" not found (PersistentVolumeClaim=volume-v)
         ignored Pod default/port: spec.containers: hostPort: invalid value "70000"; expected a port number from 1 to 65535
         ignored Pod default/wish: spec.affinity.nodeAffinity: operator of x: invalid value "Near"; expected In, NotIn, Exists, DoesNotExist, Gt or Lt
-        ignored Pod default/namespaces: spec.affinity: namespaceSelector.matchExpressions: invalid value "Near"; expected In and NotIn with values, Exists and DoesNotExist without"#]]);
+        ignored Pod default/namespaces: spec.affinity: namespaceSelector.matchExpressions: invalid value "Near"; expected In and NotIn with values, Exists and DoesNotExist without"#]],
+    );
 }
 
 #[test]
@@ -353,7 +395,10 @@ fn rules_of_a_pod_keep_their_meaning() {
   - {maxSkew: 1, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, nodeAffinityPolicy: Ignore, nodeTaintsPolicy: Honor}
 ";
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-a, labels: {team: a}}\n---\n";
-    check(&built(&format!("{namespace}{}", pod("web", spec))), Shown::rules, &expect![[r#"
+    check(
+        &built(&format!("{namespace}{}", pod("web", spec))),
+        Shown::rules,
+        &expect![[r"
         selector: (kubernetes.io/os In [linux])
         required: (topology.kubernetes.io/zone In [a b]) or (cpus Exists <=7)
         preferred: 5 (x NotIn [y])
@@ -364,7 +409,8 @@ fn rules_of_a_pod_keep_their_meaning() {
         apart: [app] in team-a|x by rack
         apart: [kubernetes.io/hostname=] in default|team-a by rack
         wish: 3 nothing in default by rack
-        devices: needed"#]]);
+        devices: needed"]],
+    );
 }
 
 #[test]
@@ -389,7 +435,10 @@ fn volumes_that_cannot_be_together_are_sorted_out() {
         pod(name, &format!("  volumes: [{}]", claims.collect::<Vec<_>>().join(", ")))
     };
     for (claims, expected) in [
-        (&["ab", "any"][..], expect!["volumes: (topology.kubernetes.io/zone In [a]) or (topology.kubernetes.io/zone In [b])"]),
+        (
+            &["ab", "any"][..],
+            expect!["volumes: (topology.kubernetes.io/zone In [a]) or (topology.kubernetes.io/zone In [b])"],
+        ),
         (&["ab", "bc"], expect!["volumes: (topology.kubernetes.io/zone In [b])"]),
         (&["ab", "d"], expect!["volumes: (topology.kubernetes.io/zone DoesNotExist)"]),
         (&["any"], expect![[""]]),
@@ -424,9 +473,13 @@ fn volume_limits_come_from_the_drivers_or_else_from_the_type() {
         });
         nodes.collect()
     };
-    check(&built, shown, &expect![[r#"
+    check(
+        &built,
+        shown,
+        &expect![[r"
         a: some=10 typed=3
-        b: any=1 some=2 typed=3"#]]);
+        b: any=1 some=2 typed=3"]],
+    );
 }
 
 #[test]
@@ -449,12 +502,20 @@ fn a_daemon_is_its_newest_pod_or_else_the_template() {
         real("older", "2026-01-02T00:00:00Z", "4"),
     ];
     let built = built(&yaml.concat());
-    check(&built, Shown::requests, &expect![[r#"
+    check(
+        &built,
+        Shown::requests,
+        &expect![[r"
         cpu=1 pods=1
-        cpu=3 pods=1"#]]);
-    check(&built, Shown::rules, &expect![[r#"
+        cpu=3 pods=1"]],
+    );
+    check(
+        &built,
+        Shown::rules,
+        &expect![[r"
         required: (gpu Exists)
-        required: (gpu Exists)"#]]);
+        required: (gpu Exists)"]],
+    );
     assert_eq!(built.snapshot.daemons, [ClassId(0), ClassId(1)]);
 }
 
@@ -483,11 +544,15 @@ fn the_scheduler_spreads_pods_that_have_a_service_or_an_owner() {
     let built = built_with(&yaml.concat(), |options| {
         options.scheduler_config = SchedulerConfig::parse(config).unwrap();
     });
-    check(&built, Shown::rules, &expect![[r#"
+    check(
+        &built,
+        Shown::rules,
+        &expect![[r"
         spread: rack skew 1 min None optional true [app=set tier=x hash] affinity true taints false
         spread: rack skew 1 min None optional true [tier=y] affinity true taints false
         spread: rack skew 1 min None optional true [tier=x] affinity true taints false
-        spread: zone skew 1 min None optional false nothing affinity true taints false"#]]);
+        spread: zone skew 1 min None optional false nothing affinity true taints false"]],
+    );
 }
 
 #[test]
@@ -495,9 +560,13 @@ fn too_many_names_are_an_error_not_a_panic() {
     let requests: Vec<String> = (0..300).map(|n| format!("r{n}: 1")).collect();
     let greedy = pod("greedy", &format!("  overhead: {{{}}}", requests.join(", ")));
     let built = built(&format!("{greedy}{}", pod("modest", "")));
-    check(&built, Shown::pods, &expect![[r#"
+    check(
+        &built,
+        Shown::pods,
+        &expect![[r#"
         default/modest class 0
-        ignored Pod default/greedy: "r55" is one resource too many; at most 256 are supported"#]]);
+        ignored Pod default/greedy: "r55" is one resource too many; at most 256 are supported"#]],
+    );
 }
 
 #[test]
@@ -509,11 +578,15 @@ fn everything_is_known_about_instance_types() {
         let amounts = format!("{} - {}", shown.amounts(&type_.capacity), shown.amounts(&type_.overhead));
         [shown.set(type_.requirements), amounts].into_iter().chain(offerings.take(2)).collect()
     };
-    check(&built, shown, &expect![[r#"
+    check(
+        &built,
+        shown,
+        &expect![[r"
         (karpenter.kwok.sh/instance-cpu In [1], karpenter.kwok.sh/instance-family In [c], karpenter.kwok.sh/instance-memory In [2Gi], karpenter.kwok.sh/instance-size In [1], karpenter.sh/capacity-type In [on-demand spot], kubernetes.io/arch In [amd64], kubernetes.io/os In [linux], node.kubernetes.io/instance-type In [c-1x-amd64-linux], topology.kubernetes.io/zone In [test-zone-a test-zone-b test-zone-c test-zone-d])
         cpu=1 memory=2Gi pods=16 ephemeral-storage=21474836480 - cpu=100m memory=10Mi
         0.019003238553599998 (karpenter.sh/capacity-type In [spot], topology.kubernetes.io/zone In [test-zone-a])
-        0.027147483648 (karpenter.sh/capacity-type In [on-demand], topology.kubernetes.io/zone In [test-zone-a])"#]]);
+        0.027147483648 (karpenter.sh/capacity-type In [on-demand], topology.kubernetes.io/zone In [test-zone-a])"]],
+    );
     let universe = &built.snapshot.universe;
     let is_well_known = |key: &str| universe.is_well_known(universe.find_key(key).unwrap());
     assert!(

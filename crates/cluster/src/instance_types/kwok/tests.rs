@@ -131,7 +131,7 @@ fn there_are_144_built_in_types_with_eight_offerings_each() {
     let first = &types[0];
     assert_eq!(first.name, "c-1x-amd64-linux");
     let prices: Vec<f64> = first.offerings.iter().take(2).map(|offering| offering.price).collect();
-    assert_eq!(prices, [0.019003238553599998, 0.027147483648]);
+    assert_eq!(prices, [0.019_003_238_553_599_998, 0.027_147_483_648]);
     let last = &types[143];
     assert_eq!(last.name, "m-256x-arm64-windows");
     expect![[r#"
