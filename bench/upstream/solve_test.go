@@ -149,6 +149,18 @@ func TestIgnoredPodsAreReported(t *testing.T) {
 	}
 }
 
+func TestAPodGoesWhereItsVolumeIs(t *testing.T) {
+	volume := `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"disk"},"spec":{"nodeAffinity":{"required":
+{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["test-zone-c"]}]}]}}}}`
+	claim := `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data","namespace":"default",
+"annotations":{"pv.kubernetes.io/bind-completed":"yes"}},"spec":{"volumeName":"disk"},"status":{"phase":"Bound"}}`
+	mounted := `"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data"}}],`
+	d := pass(t, nil, readyPool, volume, claim, pending("bound", "1", mounted))
+	if len(d.NewNodeClaims) != 1 || d.NewNodeClaims[0].Zone != "test-zone-c" {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestPreferencesAreIgnoredOnDemand(t *testing.T) {
 	preference := `"affinity":{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,
 "preference":{"matchExpressions":[{"key":"topology.kubernetes.io/zone","operator":"In","values":["test-zone-d"]}]}}]}},`

@@ -140,6 +140,11 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, out client.Object, 
 	}
 	position, ok := t.byKey[key]
 	if !ok {
+		// Upstream asks for volumes with the namespace of the pod. The informer cache drops the namespace for kinds
+		// that have none.
+		position, ok = t.byKey[client.ObjectKey{Name: key.Name}]
+	}
+	if !ok {
 		return notFound(gvk, key)
 	}
 	copied := t.all[position].DeepCopyObject()

@@ -341,14 +341,23 @@ pub struct Node {
     pub initialized: bool,
     /// Whether pods may be placed on it: it is not being deleted.
     pub open: bool,
-    /// Whether a Node object exists, which makes its labels domains.
-    pub registered: bool,
+    /// What its Node object says, if there is one; running pods are counted by that.
+    pub object: Option<NodeObject>,
     /// Host ports in use.
     pub ports: Vec<HostPort>,
     /// Volumes attached.
     pub volumes: Vec<Volume>,
     /// How many volumes of a driver it can attach.
     pub volume_limits: Vec<(DriverId, u32)>,
+}
+
+/// What a Node object says, which differs from what its claim says until the node is registered and initialised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeObject {
+    /// Its labels, without the host name.
+    pub labels: SetId,
+    /// All its taints.
+    pub taints: TaintsId,
 }
 
 /// A volume that a driver attaches. Pods that share it attach it once.

@@ -70,13 +70,16 @@ impl Topology {
         for guard in &snapshot.guards {
             for term in &guard.terms {
                 let group = topology.inverse(world, term, guard.tolerations);
-                let node = &snapshot.nodes[guard.node.index()];
+                let labels = snapshot.nodes[guard.node.index()].object.map(|object| object.labels);
                 let key = topology.groups[group.index()].key.key;
                 if key == snapshot.keys.hostname {
                     topology.groups[group.index()].add_host(HostId(guard.node.0));
-                } else if let Some(value) =
-                    universe.find(node.labels, key).and_then(|id| universe.get(id).single())
+                } else if let Some(value) = labels
+                    .and_then(|labels| universe.find(labels, key))
+                    .and_then(|id| universe.get(id).single())
                 {
+                    // The node may be in a domain that no pool makes.
+                    topology.groups[group.index()].know(value, universe);
                     topology.groups[group.index()].add(value);
                 }
             }
@@ -170,27 +173,27 @@ impl Topology {
     /// Counts the pods that run already.
     fn count_running(&mut self, group: &mut Group, id: GroupId, world: &mut World<'_>) {
         let (key, snapshot) = (group.key.key, world.snapshot);
-        let domain_of = |world: &World<'_>, node: usize| {
+        let domain_in = |world: &World<'_>, labels: SetId| {
             let universe = &world.universe;
-            universe.find(snapshot.nodes[node].labels, key).and_then(|id| universe.get(id).single())
+            universe.find(labels, key).and_then(|id| universe.get(id).single())
         };
-        let mut counted = vec![false; snapshot.nodes.len()];
+        let mut counted = vec![None; snapshot.nodes.len()];
         for (position, node) in snapshot.nodes.iter().enumerate() {
-            counted[position] = node.registered && self.passes(id, group, node.labels, node.taints, world);
-            if counted[position]
-                && node.open
+            let Some(object) = node.object else { continue };
+            if !self.passes(id, group, object.labels, object.taints, world) {
+                continue;
+            }
+            counted[position] = Some(object.labels);
+            if node.open
                 && !group.is_hostname()
-                && let Some(value) = domain_of(world, position)
+                && let Some(value) = domain_in(world, node.labels)
             {
                 group.know(value, &world.universe);
             }
         }
         let mut selected: FastMap<(NamespaceId, LabelsId), bool> = FastMap::default();
         for running in &snapshot.running {
-            let node = running.node.index();
-            if !counted[node] {
-                continue;
-            }
+            let Some(labels) = counted[running.node.index()] else { continue };
             // A rule without a selector selects no pod, yet every pod of its namespaces was counted at first.
             let counts = group.key.namespaces.contains(&running.namespace)
                 && *selected.entry((running.namespace, running.labels)).or_insert_with(|| {
@@ -205,7 +208,7 @@ impl Topology {
             }
             if group.is_hostname() {
                 group.add_hosts(HostId(running.node.0), running.count);
-            } else if let Some(value) = domain_of(world, node) {
+            } else if let Some(value) = domain_in(world, labels) {
                 group.know(value, &world.universe);
                 group.add_many(value, running.count);
             }
@@ -286,12 +289,8 @@ impl Topology {
                 Allowed::None => return Err(Unsatisfiable { group: *id, pod_domains, node_domains }),
                 Allowed::Values(values) => {
                     let requirement = universe.set([(key, Requirement::within(values))]);
+                    // Rules that leave no common domain still allow a node that is in none.
                     added = universe.intersect(added, requirement);
-                    let empty =
-                        universe.find(added, key).is_some_and(|id| universe.get(id).members() == Some(&[]));
-                    if empty {
-                        return Err(Unsatisfiable { group: *id, pod_domains, node_domains });
-                    }
                 }
             }
         }

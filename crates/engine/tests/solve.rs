@@ -4,7 +4,7 @@ mod world;
 
 use engine::model::Effect;
 use engine::text::Texts;
-use world::{ARCH, HOSTNAME, OS, World, ZONE, placed, sizes};
+use world::{ARCH, HOSTNAME, OS, World, ZONE, on_nodes, placed, sizes};
 
 #[test]
 fn pods_that_fit_together_share_a_node_of_the_cheapest_type() {
@@ -180,4 +180,49 @@ fn a_funnel_shows_where_the_types_fall_away() {
         engine::resources::quantity(resource, missing, units::Format::DecimalSi).to_string(),
         "44100m"
     );
+}
+
+#[test]
+fn a_running_pod_guards_a_zone_that_no_pool_has() {
+    let mut world = World::with_simulated_types();
+    let node = world.node("old", &[(ZONE, "zone-x")], &[("cpu", "4"), ("pods", "10")]);
+    world.guard(node, ZONE, &[("app", "web")]);
+    let mut class = world.class(&[("cpu", "1")]);
+    class.labels = world.labels(&[("app", "web")]);
+    world.pods(1, class);
+    let plan = world.solve();
+    assert_eq!((placed(&plan), on_nodes(&plan)), (1, 0));
+}
+
+#[test]
+fn a_node_in_no_zone_takes_a_pod_that_is_kept_out_of_all_zones() {
+    let mut world = World::with_simulated_types();
+    let rules =
+        [("test-zone-a", "app"), ("test-zone-b", "app"), ("test-zone-c", "tier"), ("test-zone-d", "tier")];
+    for (zone, label) in rules {
+        let full = world.node(zone, &[(ZONE, zone)], &[]);
+        world.guard(full, ZONE, &[(label, "web")]);
+    }
+    world.node("elsewhere", &[], &[("cpu", "4"), ("pods", "10")]);
+    let mut class = world.class(&[("cpu", "1")]);
+    class.labels = world.labels(&[("app", "web"), ("tier", "web")]);
+    world.pods(1, class);
+    let plan = world.solve();
+    assert_eq!((placed(&plan), on_nodes(&plan)), (1, 1));
+}
+
+#[test]
+fn running_pods_count_where_their_node_object_says_it_is() {
+    let mut world = World::with_simulated_types();
+    let node = world.node("new", &[(ZONE, "test-zone-a")], &[("cpu", "4"), ("pods", "10")]);
+    world.running(node, &[("app", "web")], 1);
+    let mut class = world.class(&[("cpu", "1")]);
+    class.labels = world.labels(&[("app", "web")]);
+    class.anti_affinities = vec![world.term(ZONE, &[("app", "web")])];
+    world.pods(1, class);
+    assert_eq!(on_nodes(&world.solve()), 0);
+    // Until it registers, only its claim knows the zone.
+    let unlabelled = world.set(&[]);
+    world.snapshot.nodes[0].object.as_mut().expect("the node has an object").labels = unlabelled;
+    assert_eq!(on_nodes(&world.solve()), 1);
 }

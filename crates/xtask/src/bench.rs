@@ -118,7 +118,7 @@ pub(crate) fn run(peer: bool) -> Result<()> {
     if peer { write_table(&table) } else { Ok(()) }
 }
 
-fn cache() -> Result<PathBuf> {
+pub(crate) fn cache() -> Result<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let base = base.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
     let directory = base.context("neither XDG_CACHE_HOME nor HOME is set")?.join("karpenter/bench");
@@ -134,7 +134,7 @@ fn build_ours() -> Result<PathBuf> {
     Ok(Path::new(target).join("release/karpenter"))
 }
 
-fn build_peer(cache: &Path) -> Result<PathBuf> {
+pub(crate) fn build_peer(cache: &Path) -> Result<PathBuf> {
     require("go", "version", "install Go 1.26 or newer, for example from go.dev")?;
     println!("building upstream, about 5 minutes the first time");
     for (package, binary) in [(".", "upstream"), ("./cmd/generate", "generate")] {

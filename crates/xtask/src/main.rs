@@ -10,6 +10,7 @@ mod bench;
 mod bench_data;
 mod ci;
 mod crds;
+mod differential;
 mod instructions;
 mod layers;
 mod run;
@@ -24,6 +25,8 @@ cargo xtask layers          prove the dependency rules of ARCHITECTURE.md
 cargo xtask tidy            prove the rules for files and documents; print their sizes
 cargo xtask bench [--peer]  time plans for large clusters, with --peer side by side with upstream
 cargo xtask instructions [--update]  count instructions of the solver, fail if they grew
+cargo xtask differential record FIRST..END  draw clusters from seeds and keep what upstream decides
+cargo xtask differential show SEED          write the cluster of a seed as files
 cargo xtask tools           build etcd, Kubernetes and Helm from their Go modules (once, cached)";
 
 fn main() -> ExitCode {
@@ -51,6 +54,8 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["bench", "--peer"] => bench::run(true),
         ["instructions"] => instructions::check(),
         ["instructions", "--update"] => instructions::update(),
+        ["differential", "record", seeds] => differential::record(seeds),
+        ["differential", "show", seed] => differential::show(seed),
         ["tools"] => ci::tools(),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");

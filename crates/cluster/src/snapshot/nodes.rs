@@ -2,7 +2,7 @@
 
 use api::names::labels;
 use engine::intern::ResourceId;
-use engine::model::{DriverId, Node, NodeId};
+use engine::model::{DriverId, Node, NodeId, NodeObject};
 use engine::resources::Amounts;
 use engine::universe::SetId;
 use hashbrown::HashMap;
@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::Builder;
 use super::pods::Usage;
-use super::state::StateNode;
+use super::state::{StateNode, node_taints};
 use crate::instance_types::InstanceType;
 use crate::objects::CSINode;
 use crate::reason::{Ignored, Reason};
@@ -80,6 +80,14 @@ impl<'a> Builder<'a> {
         let csi_node = state.node.and_then(|node| csi_nodes.get(&*node.metadata.name).copied());
         let instance_type = types.get(label(labels::INSTANCE_TYPE)).copied();
         let instance_type = instance_type.filter(|_| self.pool_names.contains(label(labels::NODEPOOL)));
+        let object = match state.node {
+            Some(node) => Some(NodeObject {
+                labels: self
+                    .node_labels(&node.metadata.labels.iter().map(|(k, v)| (k, &**v)).collect::<Vec<_>>())?,
+                taints: self.tables.taints(node_taints(node)),
+            }),
+            None => None,
+        };
         let node = Node {
             name: state.name().into(),
             hostname: self.tables.snapshot.universe.value(key, hostname),
@@ -89,7 +97,7 @@ impl<'a> Builder<'a> {
             daemon_requests: Amounts::default(),
             initialized: state.is_initialized(),
             open: !state.is_deleting(),
-            registered: state.node.is_some(),
+            object,
             ports: Vec::new(),
             volumes: Vec::new(),
             volume_limits: self.volume_limits(csi_node, instance_type)?,

@@ -122,17 +122,7 @@ impl<'a> StateNode<'a> {
     /// Taints that are here to stay.
     pub(super) fn taints(&self) -> Vec<Taint> {
         let mut taints: Vec<Taint> = match (self.claim_before_registration(), self.node) {
-            (None, Some(node)) => node
-                .spec
-                .taints
-                .iter()
-                .map(|taint| Taint {
-                    key: taint.key.clone(),
-                    value: taint.value.clone(),
-                    // A taint without an effect is not valid; the safe side is that it keeps pods away.
-                    effect: effect(taint.effect).unwrap_or(Effect::NoSchedule),
-                })
-                .collect(),
+            (None, Some(node)) => node_taints(node),
             (claim, _) => convert_taints(claim.and_then(|claim| claim.spec.taints.as_deref())),
         };
         let Some(claim) = self.claim else { return taints };
@@ -186,6 +176,19 @@ impl<'a> StateNode<'a> {
             (None, node) => node.is_some_and(|node| node.metadata.is_deleting()),
         }
     }
+}
+
+/// Taints of a Node object.
+pub(super) fn node_taints(node: &Node) -> Vec<Taint> {
+    let taints = node.spec.taints.iter();
+    taints
+        .map(|taint| Taint {
+            key: taint.key.clone(),
+            value: taint.value.clone(),
+            // A taint without an effect is not valid; the safe side is that it keeps pods away.
+            effect: effect(taint.effect).unwrap_or(Effect::NoSchedule),
+        })
+        .collect()
 }
 
 /// Whether a taint vanishes by itself while a node starts.

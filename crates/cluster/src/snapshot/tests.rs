@@ -151,6 +151,20 @@ fn a_node_is_what_its_claim_says_until_it_registers_and_initializes() {
 }
 
 #[test]
+fn pods_on_a_node_are_counted_by_what_its_object_says() {
+    let taints = ", taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]";
+    let built = built(&node_and_claim("a", STAGES[0], taints, ""));
+    let (shown, node) = (Shown(&built.snapshot), &built.snapshot.nodes[0]);
+    assert_eq!(shown.set(node.labels), "(karpenter.sh/nodepool In [web], zone In [claimed])");
+    let object = node.object.expect("there is a Node object");
+    assert_eq!(
+        shown.set(object.labels),
+        "(karpenter.sh/nodepool In [web], node.kubernetes.io/instance-type In [c-1x-amd64-linux])"
+    );
+    assert_eq!(shown.taints(object.taints), "node.kubernetes.io/not-ready=:NoExecute");
+}
+
+#[test]
 fn a_rebooting_node_comes_back_without_its_temporary_taints() {
     let taints =
         ", taints: [{key: karpenter.sh/rebooting, effect: NoSchedule}, {key: own, effect: NoSchedule}]";

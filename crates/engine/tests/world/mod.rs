@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use engine::intern::KeyId;
 use engine::model::{
-    Catalogue, CatalogueId, ClassId, Effect, Expression, InstanceType, KnownKeys, LabelsId, Limit,
-    NamespaceId, Offering, Overlaid, Pod, PodClass, PodTerm, Pool, Selector, Snapshot, Spread, Taint,
-    TaintsId, Test, Toleration, TolerationOperator, TolerationsId,
+    Catalogue, CatalogueId, ClassId, Effect, Expression, Guard, InstanceType, KnownKeys, LabelsId, Limit,
+    NamespaceId, Node, NodeId, NodeObject, Offering, Overlaid, Pod, PodClass, PodTerm, Pool, Running,
+    Selector, Snapshot, Spread, Taint, TaintsId, Test, Toleration, TolerationOperator, TolerationsId,
 };
 use engine::options::Options;
 use engine::requirement::Requirement;
@@ -298,6 +298,44 @@ impl World {
                 class,
             });
         }
+    }
+
+    /// A node with room, whose Node object says the same as its claim.
+    pub fn node(&mut self, name: &str, labels: &[(&str, &str)], amounts: &[(&str, &str)]) -> NodeId {
+        let labels: Vec<(&str, &str, &[&str])> =
+            labels.iter().map(|(key, value)| (*key, "In", std::slice::from_ref(value))).collect();
+        let labels = self.set(&labels);
+        let taints = self.taints(&[]);
+        let key = self.snapshot.keys.hostname;
+        let node = Node {
+            name: name.into(),
+            hostname: self.universe().value(key, name),
+            labels,
+            taints,
+            available: self.requests(amounts),
+            daemon_requests: Amounts::default(),
+            initialized: true,
+            open: true,
+            object: Some(NodeObject { labels, taints }),
+            ports: Vec::new(),
+            volumes: Vec::new(),
+            volume_limits: Vec::new(),
+        };
+        self.snapshot.nodes.push(node);
+        NodeId::at(self.snapshot.nodes.len() - 1)
+    }
+
+    /// A running pod that keeps pods with some labels out of its domain.
+    pub fn guard(&mut self, node: NodeId, key: &str, labels: &[(&str, &str)]) {
+        let terms = vec![self.term(key, labels)];
+        let tolerations = self.tolerations(&[]);
+        self.snapshot.guards.push(Guard { node, tolerations, terms });
+    }
+
+    /// Running pods with some labels.
+    pub fn running(&mut self, node: NodeId, labels: &[(&str, &str)], count: i32) {
+        let labels = self.labels(labels);
+        self.snapshot.running.push(Running { node, namespace: NamespaceId::default(), labels, count });
     }
 
     pub fn solve(&self) -> Plan {

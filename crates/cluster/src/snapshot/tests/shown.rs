@@ -107,7 +107,7 @@ impl Shown<'_> {
                 node.name,
                 if node.initialized { " initialized" } else { "" },
                 if node.open { "" } else { " closed" },
-                if node.registered { "" } else { " unregistered" },
+                if node.object.is_some() { "" } else { " unregistered" },
                 self.set(node.labels),
                 self.taints(node.taints),
                 self.amounts(&node.available),
