@@ -118,7 +118,7 @@ pub(crate) fn run(peer: bool) -> Result<()> {
     if peer { write_table(&table) } else { Ok(()) }
 }
 
-pub(crate) fn cache() -> Result<PathBuf> {
+fn cache() -> Result<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let base = base.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
     let directory = base.context("neither XDG_CACHE_HOME nor HOME is set")?.join("karpenter/bench");

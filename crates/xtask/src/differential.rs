@@ -1,7 +1,7 @@
 //! `cargo xtask differential`: random clusters, and what upstream makes of them.
 //!
-//! `record FROM..TO` draws a cluster for each seed, asks upstream five times and writes clusters and outcomes to
-//! `crates/cluster/tests/vectors/differential`, where a test replays them. `show SEED` writes one cluster as files
+//! `record FROM..TO` draws a cluster for each seed, asks upstream 25 times (300 times if they differ) and
+//! writes clusters and outcomes to `crates/cluster/tests/vectors/differential`, where a test replays them. `show SEED` writes one cluster as files
 //! for `karpenter plan` and for upstream.
 
 mod catalogue;
@@ -30,7 +30,10 @@ use features::Feature;
 use world::World;
 
 /// How often upstream is asked: it leaves some choices to chance.
-const REPEAT: &str = "5";
+const REPEAT: &str = "25";
+
+/// How often it is asked again where it did not always decide alike.
+const REPEAT_DIVERSE: &str = "300";
 
 /// Seeds in one file, so that files stay small enough to look at.
 const SEEDS_PER_FILE: u64 = 100;
@@ -76,16 +79,24 @@ fn case(seed: u64) -> Case {
 /// Records the seeds of a range such as `0..300`.
 pub(crate) fn record(seeds: &str) -> Result<()> {
     let seeds = range(seeds)?;
-    let upstream = bench::build_peer(&bench::cache()?)?;
     let folder = tempfile::tempdir().context("making a temporary directory")?;
+    // A binary of our own cannot be replaced by another build while we use it.
+    let upstream = bench::build_peer(folder.path())?;
     let mut first = seeds.start;
     while first < seeds.end {
         let end = seeds.end.min((first / SEEDS_PER_FILE + 1) * SEEDS_PER_FILE);
         let mut lines = String::new();
         for seed in first..end {
             let Case { features, options, types, cluster } = case(seed);
-            let outcomes = outcomes(&upstream, folder.path(), &options, &types, &cluster)
-                .with_context(|| format!("seed {seed}"))?;
+            write_json(&folder.path().join("cluster.json"), &cluster)?;
+            write_json(&folder.path().join("types.json"), &types)?;
+            let ask = |repeat| {
+                outcomes(&upstream, folder.path(), &options, repeat).with_context(|| format!("seed {seed}"))
+            };
+            let mut outcomes = ask(REPEAT)?;
+            if outcomes.len() > 1 {
+                outcomes = ask(REPEAT_DIVERSE)?;
+            }
             println!("seed {seed}: {} outcome(s)", outcomes.len());
             let line = json!({"seed": seed, "features": features, "options": options, "outcomes": outcomes,
                 "types": types, "cluster": cluster});
@@ -145,19 +156,10 @@ fn write_packed(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// The different decisions of upstream, each with how often it was made.
-fn outcomes(
-    upstream: &Path,
-    folder: &Path,
-    options: &Value,
-    types: &Value,
-    cluster: &Value,
-) -> Result<Vec<Value>> {
-    let (cluster_file, types_file) = (folder.join("cluster.json"), folder.join("types.json"));
-    write_json(&cluster_file, cluster)?;
-    write_json(&types_file, types)?;
+fn outcomes(upstream: &Path, folder: &Path, options: &Value, repeat: &str) -> Result<Vec<Value>> {
     let mut command = Command::new(upstream);
-    command.arg("-f").arg(&cluster_file).arg("-instance-types").arg(&types_file);
-    command.args(["-repeat", REPEAT, "-timeout", "0"]);
+    command.args(["-f", "cluster.json", "-instance-types", "types.json", "-repeat", repeat, "-timeout", "0"]);
+    command.current_dir(folder);
     for (name, value) in options.as_object().into_iter().flatten() {
         command.arg(format!("-{name}")).arg(value.as_str().unwrap_or_default());
     }
