@@ -1,7 +1,6 @@
 //! `karpenter crds`: the custom resource definitions of one provider, as YAML.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -23,12 +22,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let crds = crds::documents(args.provider);
     let Some(directory) = &args.directory else {
         let documents = crds.iter().map(to_yaml).collect::<Result<Vec<_>>>()?;
-        let text = documents.join("---\n");
-        return match io::stdout().write_all(text.as_bytes()) {
-            // The reader may have seen enough, as `head` does.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result.context("writing to standard output"),
-        };
+        return crate::print(&documents.join("---\n"));
     };
     fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
     for crd in &crds {

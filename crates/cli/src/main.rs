@@ -1,7 +1,9 @@
 //! `karpenter`: the one binary. Each subcommand has its own file.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 mod crds;
@@ -34,4 +36,13 @@ fn main() -> ExitCode {
         }
         ExitCode::FAILURE
     })
+}
+
+/// Prints the result of a command.
+fn print(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // The reader may have seen enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("writing to standard output"),
+    }
 }

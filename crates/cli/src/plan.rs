@@ -3,7 +3,6 @@
 mod report;
 mod table;
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -100,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .map(|ignored| (object_name(ignored), ignored.reason.to_string()));
     let report = Report::new(&built.snapshot, plan, rejected, timings);
     let pending = !report.errors.is_empty();
-    print(&render(args, &report)?)?;
+    crate::print(&render(args, &report)?)?;
     Ok(if pending { ExitCode::from(PENDING) } else { ExitCode::SUCCESS })
 }
 
@@ -169,14 +168,6 @@ fn object_name(ignored: &cluster::reason::Ignored) -> String {
     match &ignored.namespace {
         Some(namespace) => format!("{namespace}/{}", ignored.name),
         None => ignored.name.to_string(),
-    }
-}
-
-fn print(text: &str) -> Result<()> {
-    match io::stdout().write_all(text.as_bytes()) {
-        // The reader may have seen enough, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("writing to standard output"),
     }
 }
 

@@ -11,12 +11,10 @@ use api::shared::{NodeClassReference, Operator, Requirement, ResourceList};
 use engine::intern::KeyId;
 use engine::model::{InstanceType, Snapshot};
 use engine::requirement;
-use engine::resources;
 use engine::solve::PlannedClaim;
 use engine::universe::Universe;
 use engine::written::{SIMULATED, Written};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use units::Format;
 
 /// The NodeClaim of a planned claim. `universe` is that of the plan, `pool` the NodePool as it was planned for.
 pub fn node_claim(
@@ -135,10 +133,8 @@ fn requests(snapshot: &Snapshot, claim: &PlannedClaim) -> ResourceList {
         .requests
         .iter()
         .map(|(resource, amount)| {
-            let name = snapshot.resources.name(resource);
-            let binary = matches!(name, "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
-            let format = if binary { Format::BinarySi } else { Format::DecimalSi };
-            (name.to_owned(), resources::quantity(resource, amount, format))
+            let resources = &snapshot.resources;
+            (resources.name(resource).to_owned(), resources.quantity(resource, amount))
         })
         .collect()
 }

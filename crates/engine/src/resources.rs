@@ -7,7 +7,7 @@
 use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
-use units::Quantity;
+use units::{Format, Quantity};
 
 use crate::intern::{Interner, ResourceId};
 
@@ -66,6 +66,13 @@ impl ResourceTable {
         self.names.resolve(u32::from(resource.0))
     }
 
+    /// An amount as people write it: bytes in powers of two, everything else in powers of ten.
+    pub fn quantity(&self, resource: ResourceId, amount: i64) -> Quantity {
+        let name = self.name(resource);
+        let bytes = matches!(name, "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
+        quantity(resource, amount, if bytes { Format::BinarySi } else { Format::DecimalSi })
+    }
+
     /// How many resources there are.
     pub fn len(&self) -> usize {
         self.names.len()
@@ -90,7 +97,7 @@ pub fn capacity(resource: ResourceId, quantity: Quantity) -> i64 {
 }
 
 /// The amount as a quantity again, in the given format.
-pub fn quantity(resource: ResourceId, amount: i64, format: units::Format) -> Quantity {
+pub fn quantity(resource: ResourceId, amount: i64, format: Format) -> Quantity {
     Quantity::from_nanos(i128::from(amount) * (NANOS / scale(resource)), format)
 }
 

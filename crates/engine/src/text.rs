@@ -211,11 +211,8 @@ impl Texts<'_> {
         let mut entries: Vec<(&str, String)> = amounts
             .iter()
             .map(|(resource, amount)| {
-                let name = self.snapshot.resources.name(resource);
-                let binary =
-                    name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
-                let format = if binary { Format::BinarySi } else { Format::DecimalSi };
-                (name, resources::quantity(resource, amount, format).to_string())
+                let resources = &self.snapshot.resources;
+                (resources.name(resource), resources.quantity(resource, amount).to_string())
             })
             .collect();
         entries.sort_unstable();

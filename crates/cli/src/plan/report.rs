@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use engine::explain::{Explainer, Funnel, Step};
 use engine::model::{ClassId, PodId, PoolId, Snapshot};
-use engine::resources;
 use engine::solve::{Place, Plan, PlannedClaim};
 use engine::text::Texts;
 use engine::universe::Universe;
 use engine::written::Written;
 use serde::Serialize;
-use units::Format;
 
 /// What a plan says.
 #[derive(Debug, Serialize)]
@@ -200,10 +198,9 @@ fn pool_reason(snapshot: &Snapshot, funnel: &Funnel) -> PoolReason {
         match miss.lacks {
             None => format!("{name} would fit, but is not available"),
             Some((resource, amount)) => {
-                let resource_name = snapshot.resources.name(resource);
-                let binary = matches!(resource_name, "memory" | "ephemeral-storage");
-                let format = if binary { Format::BinarySi } else { Format::DecimalSi };
-                format!("{name} lacks {} {resource_name}", resources::quantity(resource, amount, format))
+                let resources = &snapshot.resources;
+                let missing = resources.quantity(resource, amount);
+                format!("{name} lacks {missing} {}", resources.name(resource))
             }
         }
     });
