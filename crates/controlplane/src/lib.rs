@@ -1,0 +1,1 @@
+//! What lives in a cluster besides its API server: scheduler, workload controllers, simulated kubelets.

@@ -1,0 +1,1 @@
+//! Patches of all four kinds, and who owns which field.
