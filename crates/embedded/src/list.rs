@@ -1,5 +1,6 @@
 //! Lists: selectors, pages, and the state of an earlier moment.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::request::{ObjectPath, Query, Request};
 use crate::resources::Resource;
 use crate::selector::{self, Selection};
 use crate::state::{self, State};
-use crate::store::{Key, Object};
+use crate::store::{Key, Object, Objects};
 
 /// What a request selects.
 pub(crate) fn selection(query: &Query, resource: &Resource, path: &ObjectPath) -> Result<Selection, Refusal> {
@@ -138,7 +139,7 @@ pub(crate) fn list(
     } else if matching == "Exact" {
         (asked, None)
     } else {
-        (current, None)
+        (past_revision(state, request, resource), None)
     };
     let expired = || {
         if token.is_empty() {
@@ -178,6 +179,23 @@ pub(crate) fn list(
     }
     let writer = Writer::new(request, resource, state.clock.now());
     Ok(Answer::bytes(StatusCode::OK, writer.list(page.into_iter(), &meta)))
+}
+
+/// The revision that a read without wishes sees: the current one, unless a fault sends it into the past.
+fn past_revision(state: &State, request: &Request, resource: &Resource) -> u64 {
+    let current = state.store.revision();
+    if request.behind == 0 {
+        return current;
+    }
+    let oldest = state.store.collection(resource.collection).compacted();
+    current.saturating_sub(request.behind).max(oldest).max(1)
+}
+
+/// The objects as a read that is sent into the past sees them.
+pub(crate) fn past<'a>(state: &'a State, request: &Request, resource: &Resource) -> Option<Cow<'a, Objects>> {
+    (request.behind > 0)
+        .then(|| state.store.collection(resource.collection).at(past_revision(state, request, resource)))
+        .flatten()
 }
 
 fn check_match(query: &Query, matching: &str) -> Result<(), Refusal> {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 
+use crate::faults::Stale;
 use crate::refusal::Refusal;
 
 /// What a path leads to.
@@ -99,6 +100,8 @@ pub(crate) struct Request {
     pub(crate) content_type: String,
     pub(crate) user_agent: String,
     pub(crate) body: Bytes,
+    /// How many changes ago this request reads, when a fault makes it.
+    pub(crate) behind: u64,
 }
 
 impl Request {
@@ -112,6 +115,7 @@ impl Request {
             content_type: header(header::CONTENT_TYPE),
             user_agent: header(header::USER_AGENT),
             body,
+            behind: parts.extensions.get::<Stale>().map_or(0, |stale| stale.behind),
         })
     }
 
@@ -125,6 +129,7 @@ impl Request {
             content_type: String::new(),
             user_agent: user_agent.to_owned(),
             body: Bytes::new(),
+            behind: 0,
         }
     }
 

@@ -183,7 +183,13 @@ impl Call<'_> {
 
     fn get(&self) -> Result<Answer, Refusal> {
         let state = self.service.lock();
-        let object = self.found(&state)?;
+        let past = list::past(&state, self.request, self.resource);
+        let object = match &past {
+            Some(objects) => objects.get(&self.key()).cloned(),
+            None => state.store.get(self.resource.collection, &self.key()).cloned(),
+        };
+        let object =
+            object.ok_or_else(|| Refusal::not_found(self.resource.target(), &self.path.name))?;
         let writer = Writer::new(self.request, self.resource, state.clock.now());
         Ok(Answer::bytes(StatusCode::OK, writer.object(&object)))
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(crate) use collection::{Change, Collection};
-pub(crate) use object::{Key, Object, Owner};
+pub(crate) use object::{Key, Object, Objects};
 pub(crate) use watchers::{Notice, Subscription, WatchId, Watcher, notice};
 
 /// Which collection an object is in; all versions of a resource share one.
