@@ -52,6 +52,15 @@ impl Answer {
         Self { code: StatusCode::OK, content: Content::Chunks(chunks), warnings: Vec::new() }
     }
 
+    /// The answer as JSON; text becomes a string, and a stream has no value.
+    pub(crate) fn value(&self) -> Value {
+        match &self.content {
+            Content::Json(bytes) | Content::Typed(_, bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+            Content::Text(text) => Value::from(text.as_str()),
+            Content::Chunks(_) => Value::Null,
+        }
+    }
+
     pub(crate) fn response(self) -> Response<Body> {
         let (kind, body) = match self.content {
             Content::Json(bytes) => ("application/json", Full::new(bytes).boxed_unsync()),

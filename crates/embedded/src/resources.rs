@@ -174,10 +174,6 @@ impl Registry {
         groups
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values()
-    }
-
     /// Serves what a definition says, and no longer what it said before.
     pub(crate) fn define(&mut self, definition: &Value, store: &mut Store) {
         self.undefine(definition);

@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use clock::Clock;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::request::{ObjectPath, Request, Route};
+use crate::refusal::Refusal;
+use crate::request::{ObjectPath, Query, Request, Route};
+use crate::resources::Resource;
 use crate::service::Service;
 use crate::state::State;
 use crate::write::Write;
@@ -77,6 +80,67 @@ impl Server {
     /// Forgets the history, so that watches from before are refused with 410.
     pub fn compact(&self) {
         self.service.lock().store.compact();
+    }
+
+    /// Sends one request and waits for the whole answer; not for watches, whose answer has no end.
+    ///
+    /// `target` is a path with its query.
+    pub fn send(&self, method: Method, target: &str, content_type: &str, body: &Value) -> (StatusCode, Value) {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut request = Request::internal(Route::of(path), "karpenter");
+        request.method = method;
+        request.query = Query::of(query);
+        content_type.clone_into(&mut request.content_type);
+        if !body.is_null() {
+            request.body = body.to_string().into();
+        }
+        match self.service.answer(&request) {
+            Ok(answer) => (answer.code, answer.value()),
+            Err(refusal) => (refusal.code, refusal.status()),
+        }
+    }
+
+    /// Creates or changes an object by server-side apply.
+    pub fn apply(&self, object: &Value, manager: &str) -> Result<Value, Refusal> {
+        let path = self.path_of(object).ok_or_else(Refusal::no_such_path)?;
+        let target = format!("{path}?fieldManager={manager}&force=true");
+        let mut object = object.clone();
+        if let Some(namespace) = self.namespace_of(&object) {
+            object["metadata"]["namespace"] = Value::from(namespace);
+        }
+        let mut request = Request::internal(Route::of(&path), manager);
+        request.method = Method::PATCH;
+        request.query = Query::of(target.split_once('?').map_or("", |(_, query)| query));
+        "application/apply-patch+yaml".clone_into(&mut request.content_type);
+        request.body = object.to_string().into();
+        self.service.answer(&request).map(|answer| answer.value())
+    }
+
+    /// Where an object lives; nothing when its kind is not served.
+    ///
+    /// Objects without a namespace are in `default`.
+    pub fn path_of(&self, object: &Value) -> Option<String> {
+        let resource = self.resource_of(object)?;
+        let name = object["metadata"]["name"].as_str()?;
+        let prefix = if resource.group.is_empty() { "/api" } else { "/apis" };
+        let api_version = resource.api_version();
+        let plural = &resource.plural;
+        Some(match self.namespace_of(object) {
+            Some(namespace) => format!("{prefix}/{api_version}/namespaces/{namespace}/{plural}/{name}"),
+            None => format!("{prefix}/{api_version}/{plural}/{name}"),
+        })
+    }
+
+    fn namespace_of(&self, object: &Value) -> Option<String> {
+        let resource = self.resource_of(object)?;
+        let stated = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+        resource.namespaced.then(|| stated.unwrap_or("default").to_owned())
+    }
+
+    fn resource_of(&self, object: &Value) -> Option<Arc<Resource>> {
+        let api_version = object["apiVersion"].as_str()?;
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.service.lock().registry.by_kind(group, version, object["kind"].as_str()?)
     }
 
     fn bootstrap(&self, group: &str, plural: &str, object: Value) {

@@ -80,7 +80,7 @@ impl Service {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, request: &Request) -> Result<Answer, Refusal> {
+    pub(crate) fn answer(&self, request: &Request) -> Result<Answer, Refusal> {
         let path = match &request.route {
             Route::Objects(path) => path,
             other => return self.answer_about(request, other),
