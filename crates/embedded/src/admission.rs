@@ -19,7 +19,8 @@ pub(crate) fn check_namespace(
     if !resource.namespaced {
         return Ok(());
     }
-    let missing = || Refusal::not_found(crate::refusal::Target { group: "", plural: "namespaces" }, namespace);
+    let missing =
+        || Refusal::not_found(crate::refusal::Target { group: "", plural: "namespaces" }, namespace);
     let namespaces = state.registry.get("", "v1", "namespaces").ok_or_else(missing)?;
     let found = state.get(&namespaces, "", namespace).ok_or_else(missing)?;
     if found.deleting {
@@ -54,7 +55,8 @@ pub(crate) fn on_update(
 ) -> Result<(), Refusal> {
     let _ = state;
     // The priority was decided when the pod was made, whatever the class says now.
-    if resource.is("", "Pod") && object["spec"]["priority"].is_null() && !before["spec"]["priority"].is_null() {
+    if resource.is("", "Pod") && object["spec"]["priority"].is_null() && !before["spec"]["priority"].is_null()
+    {
         object["spec"]["priority"] = before["spec"]["priority"].clone();
     }
     Ok(())
@@ -203,7 +205,10 @@ fn set_storage_class(state: &State, claim: &mut Value) {
     };
     let classes = objects(state, "storage.k8s.io", "storageclasses");
     let newest = classes.into_iter().filter(is_default).max_by_key(|class| {
-        (class["metadata"]["creationTimestamp"].to_string(), std::cmp::Reverse(class["metadata"]["name"].to_string()))
+        (
+            class["metadata"]["creationTimestamp"].to_string(),
+            std::cmp::Reverse(class["metadata"]["name"].to_string()),
+        )
     });
     if let Some(class) = newest {
         claim["spec"]["storageClassName"] = class["metadata"]["name"].clone();

@@ -55,7 +55,9 @@ impl Answer {
     /// The answer as JSON; text becomes a string, and a stream has no value.
     pub(crate) fn value(&self) -> Value {
         match &self.content {
-            Content::Json(bytes) | Content::Typed(_, bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+            Content::Json(bytes) | Content::Typed(_, bytes) => {
+                serde_json::from_slice(bytes).unwrap_or_default()
+            }
             Content::Text(text) => Value::from(text.as_str()),
             Content::Chunks(_) => Value::Null,
         }

@@ -35,7 +35,8 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Value, Refusal> {
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Value, Refusal> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Refusal::bad_request(format!("the body is not UTF-8: {error}")))?;
-    serde_saphyr::from_str(text).map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))
+    serde_saphyr::from_str(text)
+        .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))
 }
 
 /// What a deletion asks for.
@@ -58,7 +59,8 @@ impl DeleteOptions {
             };
             Self {
                 grace: request.query.text("gracePeriodSeconds").parse().ok(),
-                propagation: text("propagationPolicy").or_else(|| orphan(request.query.text("orphanDependents"))),
+                propagation: text("propagationPolicy")
+                    .or_else(|| orphan(request.query.text("orphanDependents"))),
                 ..Self::default()
             }
         } else if request.body.starts_with(PROTOBUF_MAGIC) {

@@ -57,14 +57,15 @@ fn leave_or_follow(state: &mut State, place: &Place) {
         }
         return;
     }
-    let solid = object
-        .owners
-        .iter()
-        .zip(&live)
-        .any(|(owner, live)| *live && !waits(state, &owner.uid));
+    let solid = object.owners.iter().zip(&live).any(|(owner, live)| *live && !waits(state, &owner.uid));
     if live.contains(&false) && solid {
-        let gone: Vec<&str> =
-            object.owners.iter().zip(&live).filter(|(_, live)| !**live).map(|(owner, _)| &*owner.uid).collect();
+        let gone: Vec<&str> = object
+            .owners
+            .iter()
+            .zip(&live)
+            .filter(|(_, live)| !**live)
+            .map(|(owner, _)| &*owner.uid)
+            .collect();
         let mut value = object.value(&resource);
         if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
             owners.retain(|owner| !gone.iter().any(|uid| owner["uid"] == *uid));
@@ -113,9 +114,10 @@ fn follow_first(state: &mut State, place: &Place, owner: &str) -> bool {
     let blocks = object.owners.iter().any(|one| *one.uid == *owner && one.blocks_deletion);
     let others = object.owners.iter().any(|one| {
         *one.uid != *owner
-            && state.store.place_of(&one.uid).is_some_and(|place| {
-                state.store.get(place.0, &place.1).is_some_and(|owner| !owner.deleting)
-            })
+            && state
+                .store
+                .place_of(&one.uid)
+                .is_some_and(|place| state.store.get(place.0, &place.1).is_some_and(|owner| !owner.deleting))
     });
     if others {
         part(state, place, owner);
@@ -183,7 +185,8 @@ fn finish_definition(state: &mut State, collection: CollectionId) {
     if !state.store.collection(collection).objects().is_empty() {
         return;
     }
-    let Some(definitions) = state.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+    let Some(definitions) = state.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    else {
         return;
     };
     let deleting: Vec<Arc<Object>> = state

@@ -74,7 +74,11 @@ pub(crate) fn start(
     check_preconditions(resource.target(), old, options)?;
     let mut object = old.value(resource);
     if resource.is("", "Namespace") && PROTECTED.contains(&&*old.key.name) {
-        return Err(Refusal::forbidden(resource.target(), &old.key.name, "this namespace may not be deleted"));
+        return Err(Refusal::forbidden(
+            resource.target(),
+            &old.key.name,
+            "this namespace may not be deleted",
+        ));
     }
     let grace = grace_period(resource, &object, options);
     let before = object.clone();
@@ -110,10 +114,7 @@ fn check_preconditions(target: Target<'_>, old: &Object, options: &DeleteOptions
     if let Some(uid) = &options.uid
         && **uid != *old.uid
     {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            old.uid
-        );
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid);
         return Err(Refusal::conflict(target, &old.key.name, &why));
     }
     if let Some(version) = &options.resource_version

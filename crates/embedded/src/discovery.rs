@@ -25,7 +25,8 @@ pub(crate) fn groups(registry: &Registry, form: Form) -> Answer {
     if form == Form::Discovery {
         return aggregated(registry, false);
     }
-    let groups: Vec<Value> = named_groups(registry).map(|(name, versions)| group_json(name, &versions)).collect();
+    let groups: Vec<Value> =
+        named_groups(registry).map(|(name, versions)| group_json(name, &versions)).collect();
     ok(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
@@ -98,7 +99,9 @@ pub(crate) fn other(registry: &Registry, path: &str) -> Answer {
             "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
             "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         })),
-        "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping" => Answer::text("ok"),
+        "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping" => {
+            Answer::text("ok")
+        }
         _ => page_not_found(),
     }
 }
@@ -154,8 +157,10 @@ fn aggregated(registry: &Registry, core: bool) -> Answer {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
-                let resources: Vec<Value> =
-                    registry.in_version(name, version).map(|resource| aggregated_resource(resource)).collect();
+                let resources: Vec<Value> = registry
+                    .in_version(name, version)
+                    .map(|resource| aggregated_resource(resource))
+                    .collect();
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             })
             .collect();
@@ -173,7 +178,8 @@ fn aggregated(registry: &Registry, core: bool) -> Answer {
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     // Custom resources say their group; Kubernetes' own leave it to the surrounding document.
     let own = if resource.custom.is_some() {
         kind(&resource.group, &resource.version, &resource.kind)

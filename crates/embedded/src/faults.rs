@@ -212,7 +212,9 @@ where
                 }
                 Some(Fault::Cut) => return Err(Broken),
                 Some(Fault::Expired) => {
-                    return answer(Refusal::expired("The resourceVersion for the provided watch is too old."));
+                    return answer(Refusal::expired(
+                        "The resourceVersion for the provided watch is too old.",
+                    ));
                 }
                 Some(Fault::StaleRead { behind }) => {
                     request.extensions_mut().insert(Stale { behind });

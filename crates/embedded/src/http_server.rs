@@ -19,7 +19,10 @@ use crate::refusal::Refusal;
 /// With a token, requests without it are refused.
 pub async fn serve_connection<S, IO>(service: S, stream: IO, token: Option<&str>)
 where
-    S: tower::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: tower::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send,
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -51,7 +54,10 @@ fn bearer<B>(request: &Request<B>) -> Option<&str> {
 /// Serves plain HTTP on a loopback port until dropped; for tests and tools.
 pub async fn serve_plain<S>(service: S, listener: TcpListener)
 where
-    S: tower::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S: tower::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send,
 {
     // All connections end with the listener.
@@ -74,4 +80,3 @@ pub async fn bind_loopback() -> std::io::Result<(TcpListener, SocketAddr)> {
     let address = listener.local_addr()?;
     Ok((listener, address))
 }
-

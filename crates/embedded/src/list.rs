@@ -153,7 +153,8 @@ pub(crate) fn list(
     };
     let collection = state.store.collection(resource.collection);
     let objects = collection.at(revision).ok_or_else(expired)?;
-    let limit = query.number("limit").and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+    let limit =
+        query.number("limit").and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
     // All of a namespace are neighbours.
     let start = match (after, &selection.namespace) {
         (Some(after), _) => Bound::Excluded(after),

@@ -35,13 +35,16 @@ fn document_path(group: &str, version: &str) -> String {
 }
 
 fn fingerprint(resource: &Resource) -> String {
-    let schema = resource.custom.as_ref().map(|custom| custom.open_api_schema.to_string()).unwrap_or_default();
+    let schema =
+        resource.custom.as_ref().map(|custom| custom.open_api_schema.to_string()).unwrap_or_default();
     format!("{}{schema}", resource.plural)
 }
 
 /// A short fingerprint; it only has to differ when the text does.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// `/openapi/v3/PATH`; nothing when there is no such group and version.
@@ -88,7 +91,11 @@ pub(crate) fn document(registry: &Registry, path: &str) -> Option<Answer> {
 }
 
 /// Adds definitions and everything they refer to.
-fn add_with_references(library: &Map<String, Value>, wanted: BTreeSet<String>, into: &mut Map<String, Value>) {
+fn add_with_references(
+    library: &Map<String, Value>,
+    wanted: BTreeSet<String>,
+    into: &mut Map<String, Value>,
+) {
     let mut open: Vec<String> = wanted.into_iter().collect();
     while let Some(name) = open.pop() {
         if into.contains_key(&name) {
@@ -104,7 +111,9 @@ fn add_with_references(library: &Map<String, Value>, wanted: BTreeSet<String>, i
 fn references(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
-            if let Some(name) = map.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix(REF)) {
+            if let Some(name) =
+                map.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix(REF))
+            {
                 into.push(name.to_owned());
             }
             map.values().for_each(|value| references(value, into));

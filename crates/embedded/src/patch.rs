@@ -1,14 +1,34 @@
 //! Stub.
-use serde_json::Value;
 use crate::refusal::Refusal;
 use crate::schema::Schema;
-pub fn json_patch(_: &mut Value, _: &Value) -> Result<(), Refusal> { Ok(()) }
-pub fn merge_patch(o: &mut Value, p: &Value) { json_patch::merge(o, p) }
-pub fn strategic_merge_patch(o: &mut Value, p: &Value, _: &Schema) -> Result<(), Refusal> { json_patch::merge(o, p); Ok(()) }
+use serde_json::Value;
+pub fn json_patch(_: &mut Value, _: &Value) -> Result<(), Refusal> {
+    Ok(())
+}
+pub fn merge_patch(o: &mut Value, p: &Value) {
+    json_patch::merge(o, p)
+}
+pub fn strategic_merge_patch(o: &mut Value, p: &Value, _: &Schema) -> Result<(), Refusal> {
+    json_patch::merge(o, p);
+    Ok(())
+}
 pub mod apply {
     use super::*;
-    pub struct Manager<'a> { pub name: &'a str, pub subresource: &'a str, pub api_version: &'a str, pub now: &'a str }
-    pub fn apply(_: Option<&Value>, a: &Value, _: &Manager<'_>, _: bool, _: &Schema) -> Result<Value, Refusal> { Ok(a.clone()) }
+    pub struct Manager<'a> {
+        pub name: &'a str,
+        pub subresource: &'a str,
+        pub api_version: &'a str,
+        pub now: &'a str,
+    }
+    pub fn apply(
+        _: Option<&Value>,
+        a: &Value,
+        _: &Manager<'_>,
+        _: bool,
+        _: &Schema,
+    ) -> Result<Value, Refusal> {
+        Ok(a.clone())
+    }
 }
 pub mod managed_fields {
     use super::*;

@@ -87,9 +87,7 @@ impl Resource {
                 // A definition is only accepted when its schema compiles.
                 Schema::compile(&custom.open_api_schema, "").unwrap_or_else(|_| Schema::anything())
             }
-            None => Library::built_in()
-                .kind(&self.api_version, &self.kind)
-                .unwrap_or_else(Schema::anything),
+            None => Library::built_in().kind(&self.api_version, &self.kind).unwrap_or_else(Schema::anything),
         })
     }
 
@@ -174,6 +172,14 @@ impl Registry {
         groups
     }
 
+    /// Each collection once.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let mut seen = std::collections::BTreeSet::new();
+        self.resources
+            .values()
+            .filter(move |resource| resource.serves("list") && seen.insert(resource.collection))
+    }
+
     /// Serves what a definition says, and no longer what it said before.
     pub(crate) fn define(&mut self, definition: &Value, store: &mut Store) {
         self.undefine(definition);
@@ -185,9 +191,7 @@ impl Registry {
     pub(crate) fn undefine(&mut self, definition: &Value) {
         let group = definition["spec"]["group"].as_str().unwrap_or_default();
         let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
-        self.resources.retain(|key, resource| {
-            resource.custom.is_none() || key.0 != group || key.2 != plural
-        });
+        self.resources.retain(|key, resource| resource.custom.is_none() || key.0 != group || key.2 != plural);
     }
 }
 
@@ -289,9 +293,7 @@ fn type_head(group: &str, version: &str, kind: &str) -> String {
 fn from_definition(definition: &Value, store: &mut Store) -> Vec<Resource> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().map(text).collect()
-    };
+    let texts = |value: &Value| -> Vec<String> { value.as_array().into_iter().flatten().map(text).collect() };
     let group = text(&spec["group"]);
     let names = &spec["names"];
     let plural = text(&names["plural"]);

@@ -22,7 +22,9 @@ fn paths(resource: &Resource) -> Option<Paths> {
             status: split(&scale.status_replicas),
             selector: scale.label_selector.as_deref().map(split),
         }),
-        None => Some(Paths { spec: split("spec.replicas"), status: split("status.replicas"), selector: None }),
+        None => {
+            Some(Paths { spec: split("spec.replicas"), status: split("status.replicas"), selector: None })
+        }
     }
 }
 

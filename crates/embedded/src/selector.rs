@@ -293,10 +293,7 @@ impl Parser<'_> {
                 return Ok(test(Operator::NotIn, self.values()?));
             }
             Some(other) => {
-                return Err(format!(
-                    "found '{}', expected: in, notin, =, ==, !=, gt, lt",
-                    other.text()
-                ));
+                return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text()));
             }
         };
         self.next();
@@ -341,12 +338,24 @@ mod tests {
     fn every_operator_of_a_label_selector_is_understood() {
         let labels = [("app", "web"), ("tier", "b"), ("count", "5")];
         for yes in [
-            "", "app", "app=web", "app==web", "app!=db", "!old", "tier in (a, b)", "tier notin (a,c)",
-            "count>4", "count<6", "app=web,tier in (b),!old", "missing!=x", "missing notin (a)",
+            "",
+            "app",
+            "app=web",
+            "app==web",
+            "app!=db",
+            "!old",
+            "tier in (a, b)",
+            "tier notin (a,c)",
+            "count>4",
+            "count<6",
+            "app=web,tier in (b),!old",
+            "missing!=x",
+            "missing notin (a)",
         ] {
             assert!(selects(yes, &labels), "{yes}");
         }
-        for no in ["old", "app=db", "app!=web", "!app", "tier in (a)", "tier notin (a,b)", "count>5", "x>1", "x<1"]
+        for no in
+            ["old", "app=db", "app!=web", "!app", "tier in (a)", "tier notin (a,b)", "count>5", "x>1", "x<1"]
         {
             assert!(!selects(no, &labels), "{no}");
         }

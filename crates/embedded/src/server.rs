@@ -43,11 +43,12 @@ impl Server {
         let state = State::new(clock, options.seed, options.history);
         let server = Self { service: Service { state: Arc::new(Mutex::new(state)) } };
         for namespace in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            let object =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             server.bootstrap("", "namespaces", object);
         }
-        for (name, value) in [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)] {
+        for (name, value) in
+            [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
+        {
             let object = json!({
                 "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
                 "value": value,
@@ -85,7 +86,13 @@ impl Server {
     /// Sends one request and waits for the whole answer; not for watches, whose answer has no end.
     ///
     /// `target` is a path with its query.
-    pub fn send(&self, method: Method, target: &str, content_type: &str, body: &Value) -> (StatusCode, Value) {
+    pub fn send(
+        &self,
+        method: Method,
+        target: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> (StatusCode, Value) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut request = Request::internal(Route::of(path), "karpenter");
         request.method = method;

@@ -123,10 +123,32 @@ impl Service {
             Route::OpenApi(path) => {
                 openapi::document(registry, path).unwrap_or_else(discovery::page_not_found)
             }
+            Route::Other(path) if path == "/metrics" => Answer::text(metrics(&state)),
             Route::Other(path) => discovery::other(registry, path),
             Route::Objects(_) => discovery::page_not_found(),
         })
     }
+}
+
+/// What monitoring may want to know, in Prometheus' text format and with the names of the real server.
+fn metrics(state: &State) -> String {
+    let mut text = String::from(
+        "# HELP apiserver_resource_objects Number of stored objects by resource.\n\
+         # TYPE apiserver_resource_objects gauge\n",
+    );
+    let mut watchers = String::from(
+        "# HELP apiserver_longrunning_requests Number of running watches by resource.\n\
+         # TYPE apiserver_longrunning_requests gauge\n",
+    );
+    for resource in state.registry.stored() {
+        let collection = state.store.collection(resource.collection);
+        let (group, plural) = (&resource.group, &resource.plural);
+        let (objects, watches) = (collection.objects().len(), collection.watchers());
+        text += &format!("apiserver_resource_objects{{group=\"{group}\",resource=\"{plural}\"}} {objects}\n");
+        let labels = format!("group=\"{group}\",resource=\"{plural}\",verb=\"WATCH\"");
+        watchers += &format!("apiserver_longrunning_requests{{{labels}}} {watches}\n");
+    }
+    text + &watchers
 }
 
 /// One request about objects.
@@ -188,8 +210,7 @@ impl Call<'_> {
             Some(objects) => objects.get(&self.key()).cloned(),
             None => state.store.get(self.resource.collection, &self.key()).cloned(),
         };
-        let object =
-            object.ok_or_else(|| Refusal::not_found(self.resource.target(), &self.path.name))?;
+        let object = object.ok_or_else(|| Refusal::not_found(self.resource.target(), &self.path.name))?;
         let writer = Writer::new(self.request, self.resource, state.clock.now());
         Ok(Answer::bytes(StatusCode::OK, writer.object(&object)))
     }
@@ -280,10 +301,8 @@ impl Call<'_> {
             return self.write_main(|call, state, write, old| call.patched(kind, state, write, old));
         }
         if self.request.query.text("fieldManager").is_empty() {
-            let error = crate::field_error::FieldError::required(
-                "fieldManager",
-                "is required for apply patch",
-            );
+            let error =
+                crate::field_error::FieldError::required("fieldManager", "is required for apply patch");
             return Err(Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
         self.apply()
@@ -440,7 +459,8 @@ impl Call<'_> {
     fn evict(&self) -> Result<Answer, Refusal> {
         let eviction = body::read(self.request)?;
         let mut state = self.service.lock();
-        let answer = pods::evict(&mut state, self.resource, &self.key(), &eviction, self.request.is_dry_run())?;
+        let answer =
+            pods::evict(&mut state, self.resource, &self.key(), &eviction, self.request.is_dry_run())?;
         chores::run(&mut state);
         Ok(Answer::json(StatusCode::CREATED, &answer))
     }

@@ -62,7 +62,7 @@ impl Store {
             return *id;
         }
         let id = CollectionId(self.collections.len());
-        self.collections.push(Collection::new(self.revision));
+        self.collections.push(Collection::new());
         self.names.insert(name, id);
         id
     }
@@ -92,7 +92,11 @@ impl Store {
 
     /// Stores an object that carries [`Store::next_revision`] and tells the watchers.
     pub(crate) fn put(&mut self, id: CollectionId, object: Object) -> Arc<Object> {
-        debug_assert_eq!(object.revision, self.next_revision(), "an object carries the revision of its write");
+        debug_assert_eq!(
+            object.revision,
+            self.next_revision(),
+            "an object carries the revision of its write"
+        );
         self.revision = object.revision;
         let object = Arc::new(object);
         if let Some(old) = self.get(id, &object.key).cloned() {

@@ -56,9 +56,11 @@ pub(crate) fn watch(
         }
     } else if asked != 0 {
         match missed(&state, resource, &selection, asked) {
-            Some(notices) => ready.extend(notices.iter().map(|notice| {
-                writer.event(notice.kind.name(), &notice.object, std::mem::take(&mut first))
-            })),
+            Some(notices) => {
+                ready.extend(notices.iter().map(|notice| {
+                    writer.event(notice.kind.name(), &notice.object, std::mem::take(&mut first))
+                }))
+            }
             // The stream begins, and its one event says that it cannot go on.
             None => {
                 let compacted = state.store.collection(resource.collection).compacted();
@@ -125,7 +127,10 @@ fn check_initial_events(query: &Query) -> Result<Option<bool>, Refusal> {
     }
     let wanted = query.flag("sendInitialEvents");
     if wanted && !query.flag("allowWatchBookmarks") {
-        return refuse("allowWatchBookmarks", "sendInitialEvents requires setting allowWatchBookmarks to true");
+        return refuse(
+            "allowWatchBookmarks",
+            "sendInitialEvents requires setting allowWatchBookmarks to true",
+        );
     }
     Ok(Some(wanted))
 }

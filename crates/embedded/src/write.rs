@@ -19,7 +19,8 @@ use crate::store::Object;
 /// How often a generated name may already exist.
 const NAME_ATTEMPTS: usize = 8;
 /// Fields of the metadata that only the server writes.
-const SERVER_FIELDS: [&str; 4] = ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+const SERVER_FIELDS: [&str; 4] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
 /// A write in progress.
 pub(crate) struct Write<'a> {
@@ -93,7 +94,9 @@ impl<'a> Write<'a> {
         }
         let managed = object["metadata"]["managedFields"].take();
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation", "managedFields"]) {
+            for field in
+                SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation", "managedFields"])
+            {
                 metadata.remove(*field);
             }
         }
@@ -212,8 +215,23 @@ impl<'a> Write<'a> {
             errors.extend(self.resource.schema().validate(object, None));
         } else {
             errors.extend(kinds::validate_create(&context, object));
+            errors.extend(self.schema_errors(object));
         }
         errors
+    }
+
+    /// What is wrong with the schemas of a definition.
+    fn schema_errors(&self, object: &Value) -> Vec<FieldError> {
+        if !self.resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            return Vec::new();
+        }
+        let versions = object["spec"]["versions"].as_array().into_iter().flatten().enumerate();
+        let compile = |(number, version): (usize, &Value)| {
+            let schema = &version["schema"]["openAPIV3Schema"];
+            let path = format!("spec.versions[{number}].schema.openAPIV3Schema");
+            if schema.is_object() { schema::Schema::compile(schema, &path).err() } else { None }
+        };
+        versions.filter_map(compile).flatten().collect()
     }
 
     fn invalid(&self, object: &Value, errors: &[FieldError]) -> Refusal {
@@ -324,7 +342,10 @@ impl<'a> Write<'a> {
             };
             return Err(self.invalid(object, &[error]));
         }
-        if !version.is_empty() && version != "0" && Some(version) != before["metadata"]["resourceVersion"].as_str() {
+        if !version.is_empty()
+            && version != "0"
+            && Some(version) != before["metadata"]["resourceVersion"].as_str()
+        {
             return Err(Refusal::stale(target, &name));
         }
         Ok(())
@@ -381,6 +402,7 @@ impl<'a> Write<'a> {
             errors.extend(kinds::validate_status_update(&context, object, before));
         } else {
             errors.extend(kinds::validate_update(&context, object, before));
+            errors.extend(self.schema_errors(object));
         }
         errors
     }
@@ -517,9 +539,7 @@ fn check_metadata_shape(object: &Value) -> Result<(), Refusal> {
 
 /// The refusal of writes into a namespace that is going.
 pub(crate) fn namespace_terminating(resource: &Resource, name: &str, namespace: &str) -> Refusal {
-    let why = format!(
-        "unable to create new content in namespace {namespace} because it is being terminated"
-    );
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     let mut refusal = Refusal::forbidden(resource.target(), name, &why);
     if let Some(details) = &mut refusal.details {
         details.causes.push(Cause {

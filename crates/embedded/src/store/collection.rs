@@ -33,9 +33,8 @@ pub(crate) struct Collection {
 }
 
 impl Collection {
-    pub(super) fn new(revision: u64) -> Self {
-        // A collection that did not exist had no changes either, so its history reaches back to the start.
-        let _ = revision;
+    /// An empty collection: it had no changes, so its history reaches back to the start.
+    pub(super) fn new() -> Self {
         Self { objects: Objects::new(), log: VecDeque::new(), compacted: 0, watchers: Watchers::default() }
     }
 
@@ -74,6 +73,11 @@ impl Collection {
     /// The revision before which nothing is known.
     pub(crate) fn compacted(&self) -> u64 {
         self.compacted
+    }
+
+    /// How many watches run.
+    pub(crate) fn watchers(&self) -> usize {
+        self.watchers.len()
     }
 
     pub(super) fn put(&mut self, object: Arc<Object>, history: usize) {

@@ -47,11 +47,7 @@ impl Object {
     /// Makes the stored form of `value`, whose resource version is set to `revision`.
     ///
     /// `fields` are the selectable fields besides name and namespace.
-    pub(crate) fn new(
-        value: &mut Value,
-        revision: u64,
-        fields: Box<[(&'static str, Box<str>)]>,
-    ) -> Self {
+    pub(crate) fn new(value: &mut Value, revision: u64, fields: Box<[(&'static str, Box<str>)]>) -> Self {
         value["metadata"]["resourceVersion"] = Value::from(revision.to_string());
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();

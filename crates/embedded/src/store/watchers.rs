@@ -71,9 +71,7 @@ pub(crate) fn notice(selection: &Selection, change: &Change) -> Option<Notice> {
         (Some(_), true) => (NoticeKind::Modified, after_object()),
         (Some(_), false) if change.removed => (NoticeKind::Deleted, after_object()),
         // It is still there but no longer selected: the watcher sees the last state that was.
-        (Some(before), false) => {
-            (NoticeKind::Deleted, Arc::new(before.with_revision(change.revision())))
-        }
+        (Some(before), false) => (NoticeKind::Deleted, Arc::new(before.with_revision(change.revision()))),
         (None, false) => return None,
     };
     Some(Notice { kind, object })
@@ -100,6 +98,10 @@ impl Watchers {
             watchers.remove(&number);
             !watchers.is_empty()
         });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.everywhere.len() + self.by_namespace.values().map(BTreeMap::len).sum::<usize>()
     }
 
     pub(super) fn clear(&mut self) {
