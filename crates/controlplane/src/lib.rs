@@ -1,1 +1,3 @@
 //! What lives in a cluster besides its API server: scheduler, workload controllers, simulated kubelets.
+
+pub mod scheduler;
