@@ -1,4 +1,5 @@
 //! What lives in a cluster besides its API server: scheduler, workload controllers, simulated kubelets.
+<<<<<<< HEAD
 //!
 //! Everything goes through a [`kube::Client`], so the same code runs beside an API server in this process, on
 //! virtual time, and on a real cluster.
@@ -75,3 +76,7 @@ pub async fn run_with(
 ) -> Result<Infallible, Error> {
     driver::Driver::new(client, clock, options, components).run().await
 }
+=======
+
+pub mod scheduler;
+>>>>>>> sched
