@@ -57,7 +57,10 @@ pub(crate) fn kinds(options: &Options) -> Vec<Kind> {
     let everything = options.workloads || options.scheduler;
     let needed = |kind: &Kind| match kind {
         Kind::Node | Kind::Pod | Kind::Lease | Kind::PersistentVolumeClaim => true,
-        Kind::StorageClass | Kind::PersistentVolume | Kind::Namespace => everything,
+        Kind::StorageClass | Kind::PersistentVolume | Kind::Namespace | Kind::PodDisruptionBudget => {
+            everything
+        }
+        Kind::CSINode => options.scheduler,
         _ => options.workloads,
     };
     Kind::ALL.iter().copied().filter(needed).collect()

@@ -1,5 +1,4 @@
 //! What lives in a cluster besides its API server: scheduler, workload controllers, simulated kubelets.
-<<<<<<< HEAD
 //!
 //! Everything goes through a [`kube::Client`], so the same code runs beside an API server in this process, on
 //! virtual time, and on a real cluster.
@@ -36,6 +35,8 @@ mod pod_collection;
 mod queue;
 mod replicaset;
 mod revision;
+pub mod scheduler;
+mod scheduling;
 mod selector;
 mod statefulset;
 mod taint_eviction;
@@ -64,19 +65,7 @@ pub enum Error {
 
 /// Runs the parts that `options` name until the future is dropped.
 pub async fn run(client: Client, clock: Clock, options: Options) -> Result<Infallible, Error> {
-    run_with(client, clock, options, Vec::new()).await
-}
-
-/// Runs the parts that `options` name and further components until the future is dropped.
-pub async fn run_with(
-    client: Client,
-    clock: Clock,
-    options: Options,
-    components: Vec<Box<dyn Component>>,
-) -> Result<Infallible, Error> {
+    let components: Vec<Box<dyn Component>> =
+        if options.scheduler { vec![Box::new(scheduling::Scheduling::default())] } else { Vec::new() };
     driver::Driver::new(client, clock, options, components).run().await
 }
-=======
-
-pub mod scheduler;
->>>>>>> sched

@@ -57,7 +57,8 @@ pub(crate) fn count_or_percent(errors: &mut Vec<FieldError>, field: &str, value:
 
 /// A percentage above one hundred.
 pub(crate) fn at_most_all(errors: &mut Vec<FieldError>, field: &str, value: &Value) {
-    let number = value.as_str().and_then(|text| text.strip_suffix('%')).and_then(|text| text.parse::<i64>().ok());
+    let number =
+        value.as_str().and_then(|text| text.strip_suffix('%')).and_then(|text| text.parse::<i64>().ok());
     if number.is_some_and(|number| number > 100) {
         errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
     }

@@ -62,7 +62,8 @@ fn stateful_set(map: &mut Map<String, Value>) {
             set_missing(strategy, "rollingUpdate", json!({}));
         }
         let rolling = strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate");
-        if let Some(update) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut).filter(|_| rolling)
+        if let Some(update) =
+            strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut).filter(|_| rolling)
         {
             set_missing(update, "partition", 0);
         }

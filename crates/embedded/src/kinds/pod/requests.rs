@@ -239,8 +239,11 @@ fn claim_names(errors: &mut Vec<FieldError>, list: &str, resources: &Value, clai
         if !claims.contains(&name) {
             let mut sorted = claims.to_vec();
             sorted.sort_unstable();
-            let rest =
-                if sorted.is_empty() { " which is empty".to_owned() } else { format!(": {}", sorted.join(", ")) };
+            let rest = if sorted.is_empty() {
+                " which is empty".to_owned()
+            } else {
+                format!(": {}", sorted.join(", "))
+            };
             errors.push(FieldError {
                 mistake: Mistake::NotFound,
                 field,

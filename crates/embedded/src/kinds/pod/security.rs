@@ -27,7 +27,11 @@ pub(super) fn pod(errors: &mut Vec<FieldError>, spec_field: &str, spec: &Value) 
     }
     if spec.flag("shareProcessNamespace") && spec.flag("hostPID") {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.push(FieldError::invalid(format!("{field}.shareProcessNamespace"), &Value::from(true), detail));
+        errors.push(FieldError::invalid(
+            format!("{field}.shareProcessNamespace"),
+            &Value::from(true),
+            detail,
+        ));
     }
     if context.has("fsGroupChangePolicy") {
         let policy = context.at("fsGroupChangePolicy");
@@ -50,7 +54,8 @@ pub(super) fn container(errors: &mut Vec<FieldError>, field: &str, context: &Val
         }
         for capability in context.list("capabilities.add") {
             if capability == "CAP_SYS_ADMIN" {
-                let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+                let detail =
+                    "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
                 errors.push(shown_context(field, context, detail));
             }
         }
@@ -90,7 +95,10 @@ fn seccomp(errors: &mut Vec<FieldError>, field: &str, profile: &Value) {
     }
     let kind = profile.text("type");
     if kind.is_empty() {
-        errors.push(FieldError::required(format!("{field}.type"), "type is required when seccompProfile is set"));
+        errors.push(FieldError::required(
+            format!("{field}.type"),
+            "type is required when seccompProfile is set",
+        ));
     } else {
         let accepted = ["Localhost", "RuntimeDefault", "Unconfined"];
         supported(errors, format!("{field}.type"), profile.at("type"), &accepted);

@@ -192,7 +192,8 @@ fn replication_controller(errors: &mut Vec<FieldError>, spec: &Value) {
     if !spec.has("template") {
         return errors.push(FieldError::required("spec.template", ""));
     }
-    let (selector, labels) = (json!({"matchLabels": spec.at("selector")}), spec.at("template.metadata.labels"));
+    let (selector, labels) =
+        (json!({"matchLabels": spec.at("selector")}), spec.at("template.metadata.labels"));
     if !selects(&selector, labels) {
         let detail = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
@@ -210,7 +211,10 @@ fn daemon_set(errors: &mut Vec<FieldError>, spec: &Value) {
         let detail = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
     }
-    if !selector.is_null() && is_empty(selector.at("matchLabels")) && is_empty(selector.at("matchExpressions")) {
+    if !selector.is_null()
+        && is_empty(selector.at("matchLabels"))
+        && is_empty(selector.at("matchExpressions"))
+    {
         let detail = "empty selector is invalid for daemonset";
         errors.push(FieldError::invalid("spec.selector", selector, detail));
     }
@@ -264,8 +268,7 @@ fn stateful_set(errors: &mut Vec<FieldError>, spec: &Value, is_new: bool) {
         "OnDelete" => {
             if !rolling.is_null() {
                 let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                let mut error =
-                    FieldError::invalid("spec.updateStrategy.rollingUpdate", rolling, detail);
+                let mut error = FieldError::invalid("spec.updateStrategy.rollingUpdate", rolling, detail);
                 error.shown = Some(format!(
                     "{{\"Partition\":{},\"MaxUnavailable\":{}}}",
                     rolling.number("partition").unwrap_or_default(),
@@ -287,7 +290,11 @@ fn stateful_set(errors: &mut Vec<FieldError>, spec: &Value, is_new: bool) {
     }
     if is_new {
         for (index, claim) in spec.list("volumeClaimTemplates").iter().enumerate() {
-            storage::claim_spec(errors, &format!("spec.volumeClaimTemplates[{index}].spec"), claim.at("spec"));
+            storage::claim_spec(
+                errors,
+                &format!("spec.volumeClaimTemplates[{index}].spec"),
+                claim.at("spec"),
+            );
         }
     }
     not_negative(errors, "spec.replicas".to_owned(), spec.at("replicas"));
@@ -507,7 +514,10 @@ fn cron_job(errors: &mut Vec<FieldError>, spec: &Value) {
         text => {
             let fields = text.split_whitespace().count();
             if !text.starts_with('@') && fields != 5 {
-                let detail = format!("expected exactly 5 fields, found {fields}: [{}]", text.split_whitespace().collect::<Vec<_>>().join(" "));
+                let detail = format!(
+                    "expected exactly 5 fields, found {fields}: [{}]",
+                    text.split_whitespace().collect::<Vec<_>>().join(" ")
+                );
                 errors.push(FieldError::invalid("spec.schedule", schedule, detail));
             }
         }
