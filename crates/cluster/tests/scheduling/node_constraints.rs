@@ -114,7 +114,9 @@ fn a_pod_can_name_zones_or_exclude_them() {
 /// 27.2-09
 #[test]
 fn numbers_can_be_bounded() {
-    for (condition, cpus) in [("Gt 8", "16"), ("Lt 4", "2"), ("Gte 16", "16"), ("Lte 2", "2"), ("Lte 3", "2")] {
+    for (condition, cpus) in
+        [("Gt 8", "16"), ("Lt 4", "2"), ("Lt 8", "2"), ("Gte 16", "16"), ("Lte 2", "2"), ("Lte 3", "2")]
+    {
         let condition = format!("cpus {condition}");
         check(&pool("default").requires(&condition), pod("a"), "cpus", Some(cpus));
         // Pods have no Gte and Lte in the API.
@@ -176,7 +178,9 @@ fn a_pod_that_asks_for_a_restricted_label_is_ignored_with_the_reason() {
 /// 27.2-14
 #[test]
 fn pools_may_label_nodes_in_domains_of_kubernetes() {
-    for name in ["kubernetes.io/x", "k8s.io/x", "sub.kubernetes.io/x", "node.kubernetes.io/x", "kops.k8s.io/x"] {
+    for name in
+        ["kubernetes.io/x", "k8s.io/x", "sub.kubernetes.io/x", "node.kubernetes.io/x", "kops.k8s.io/x"]
+    {
         for pool in labelling(name, "y") {
             check(&pool, pod("a"), name, Some("y"));
             check(&pool, pod("a").selects(&format!("{name}=y")), name, Some("y"));
@@ -217,7 +221,11 @@ fn pools_that_are_not_ready_or_going_away_get_no_nodes() {
 #[test]
 fn a_label_that_nobody_defines_is_absent() {
     for condition in ["team In a", "team Exists"] {
-        check_pending(&pool("default"), pod("a").requires(condition), "label \"team\" does not have known values");
+        check_pending(
+            &pool("default"),
+            pod("a").requires(condition),
+            "label \"team\" does not have known values",
+        );
     }
     check(&pool("default"), pod("a").requires("team DoesNotExist"), "team", None);
     // The claim gets some value that is not excluded, as every label of the user's own does.
@@ -268,7 +276,8 @@ fn a_weaker_condition_does_not_widen_a_stronger_one() {
 /// 27.2-21
 #[test]
 fn pods_can_choose_their_pool_by_name_or_label() {
-    let world = World::new().add(pool("one").label("team", "a")).add(pool("two").label("team", "b").weight(9));
+    let world =
+        World::new().add(pool("one").label("team", "a")).add(pool("two").label("team", "b").weight(9));
     for (name, value) in [("pool", "one"), ("team", "a")] {
         for pod in wanting(name, value) {
             assert_eq!(world.clone().add(pod).only_node().pool, "one");
@@ -295,7 +304,10 @@ fn a_tainted_pool_takes_only_pods_that_tolerate_it() {
         json!({"operator": "Exists"}),
     ] {
         let node = tolerating(toleration).only_node();
-        assert_eq!(node.claim["spec"]["taints"], json!([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]));
+        assert_eq!(
+            node.claim["spec"]["taints"],
+            json!([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+        );
     }
     let text = "did not tolerate taint (taint=gpu=yes:NoSchedule)";
     world.clone().add(pod("a")).round().expect_pending("a", text);

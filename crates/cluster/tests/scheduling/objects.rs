@@ -74,10 +74,6 @@ macro_rules! kubernetes_object {
                 merge(&mut self.0, fields);
                 self
             }
-
-            pub(crate) fn name(&self) -> &str {
-                self.0["metadata"]["name"].as_str().expect("a name")
-            }
         }
 
         impl From<$name> for Value {
@@ -194,6 +190,10 @@ pod_fields!(Pod, "spec");
 pod_fields!(Daemon, "spec" "template" "spec");
 
 impl Pod {
+    pub(crate) fn name(&self) -> &str {
+        self.0["metadata"]["name"].as_str().expect("a name")
+    }
+
     pub(crate) fn label(self, name: &str, value: &str) -> Self {
         self.with(json!({"metadata": {"labels": {name: value}}}))
     }
@@ -306,9 +306,5 @@ pub(crate) fn node(name: &str, has: &str) -> Node {
 impl Node {
     pub(crate) fn label(self, name: &str, value: &str) -> Self {
         self.with(json!({"metadata": {"labels": {key(name): value}}}))
-    }
-
-    pub(crate) fn taint(self, text: &str) -> Self {
-        self.with(json!({"spec": {"taints": [taint(text)]}}))
     }
 }

@@ -50,7 +50,8 @@ impl NewNode {
     pub(crate) fn values(&self, name: &str) -> Vec<&str> {
         let requirements = self.claim["spec"]["requirements"].as_array().expect("requirements");
         let own = requirements.iter().filter(|each| each["key"] == key(name));
-        own.flat_map(|each| each["values"].as_array().into_iter().flatten().filter_map(Value::as_str)).collect()
+        own.flat_map(|each| each["values"].as_array().into_iter().flatten().filter_map(Value::as_str))
+            .collect()
     }
 
     /// What the claim must have of a resource.
@@ -80,9 +81,7 @@ impl Outcome {
         let mut places = BTreeMap::new();
         for (position, place) in plan.places.iter().enumerate() {
             let place = match (place, &plan.failures[position]) {
-                (Some(Place::Node(node)), None) => {
-                    Where::Node(snapshot.nodes[node.index()].name.to_string())
-                }
+                (Some(Place::Node(node)), None) => Where::Node(snapshot.nodes[node.index()].name.to_string()),
                 (Some(Place::Claim(claim)), None) => Where::New(*claim as usize),
                 (None, Some(failure)) => Where::Pending(texts.failure(failure)),
                 both => panic!("a pod is placed or it fails, not {both:?}"),
@@ -96,7 +95,8 @@ impl Outcome {
         let mut nodes = Vec::new();
         for planned in &plan.claims {
             let pool = &snapshot.pools[planned.pool.index()].name;
-            let object = objects.node_pools.iter().find(|object| object.metadata.name.as_deref() == Some(pool));
+            let object =
+                objects.node_pools.iter().find(|object| object.metadata.name.as_deref() == Some(pool));
             let object = object.expect("the claim's pool");
             let claim = payload::node_claim(snapshot, &mut plan.universe, planned, object, &sets);
             let claim = serde_json::to_value(claim).expect("a NodeClaim is JSON");

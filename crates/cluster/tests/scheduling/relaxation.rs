@@ -99,7 +99,8 @@ fn wishes_for_nodes_can_be_ignored() {
 #[test]
 fn spreads_that_are_only_wishes_can_be_ignored() {
     for topology in ["zone", "hostname"] {
-        let world = World::with_pool().pods(5, &pod("web").label("app", "web").spreads(topology, "ScheduleAnyway"));
+        let world =
+            World::with_pool().pods(5, &pod("web").label("app", "web").spreads(topology, "ScheduleAnyway"));
         assert!(world.round().expect_all_placed().nodes.len() > 1);
         assert_eq!(world.ignoring_preferences().only_node().pods.len(), 5);
     }
@@ -153,7 +154,8 @@ fn the_zone_of_a_volume_is_not_dropped_with_a_term() {
 
 /// A cluster on AWS whose only type can be had on demand and from a reservation with launches left.
 fn with_reservation(left: u32) -> World {
-    let id = json!({"key": "karpenter.k8s.aws/capacity-reservation-id", "operator": "In", "values": ["cr-1"]});
+    let id =
+        json!({"key": "karpenter.k8s.aws/capacity-reservation-id", "operator": "In", "values": ["cr-1"]});
     let mut reserved = offering("z1 reserved 0.01");
     reserved.requirements.push(serde_json::from_value(id).expect("a requirement"));
     let reserved = Offering { reservation_capacity: left, ..reserved };
