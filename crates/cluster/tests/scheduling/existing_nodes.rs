@@ -10,7 +10,7 @@ use crate::world::{Stage, World};
 const STAGES: [Stage; 4] = [Stage::Launched, Stage::Joined, Stage::Registered, Stage::Initialized];
 
 /// A cluster with one node in a stage, launched for a pod that is gone again, and the node's name.
-fn with_node(world: World, first: Pod, stage: Stage) -> (World, String) {
+fn with_node(world: World, first: &Pod, stage: Stage) -> (World, String) {
     let mut world = world.add(first.clone());
     let outcome = world.round();
     outcome.expect_all_placed().expect_nodes(1);
@@ -39,7 +39,7 @@ fn a_node_on_its_way_takes_pods_before_a_new_one_is_launched() {
 #[test]
 fn a_node_on_its_way_is_in_its_zone() {
     for stage in STAGES {
-        let (world, name) = with_node(World::with_pool(), pod("a").selects("zone=z2"), stage);
+        let (world, name) = with_node(World::with_pool(), &pod("a").selects("zone=z2"), stage);
         world.clone().add(pod("b").requires("zone In z1 z2")).round().expect_on("b", &name);
         let outcome = world.add(pod("b").requires("zone In z1 z3")).round();
         outcome.expect_nodes(1);
@@ -50,7 +50,8 @@ fn a_node_on_its_way_is_in_its_zone() {
 /// 27.6-03
 #[test]
 fn a_node_that_is_full_or_wrong_or_going_away_is_not_used() {
-    let (mut world, name) = with_node(World::with_pool(), pod("a").selects("type=small"), Stage::Initialized);
+    let (mut world, name) =
+        with_node(World::with_pool(), &pod("a").selects("type=small"), Stage::Initialized);
     world.clone().add(pod("b").asks("cpu=1.9")).round().expect_on("b", &name);
     world.clone().add(pod("b").asks("cpu=1.901")).round().expect_nodes(1);
     world.clone().add(pod("b").selects("arch=arm64")).round().expect_nodes(1);
@@ -91,7 +92,7 @@ fn pods_that_want_hosts_of_their_own_do_not_share_nodes_that_exist() {
 /// Whether a node of a stage takes a plain pod after a taint was put on its Node.
 fn takes_pods(stage: Stage, taint: &str) -> bool {
     let pool = pool("default").startup_taint("boot:NoSchedule");
-    let (mut world, name) = with_node(World::new().add(pool), pod("a"), stage);
+    let (mut world, name) = with_node(World::new().add(pool), &pod("a"), stage);
     let (key, effect) = taint.split_once(':').expect("key:Effect");
     world.object("Node", "node-1")["spec"]["taints"] = json!([{"key": key, "effect": effect}]);
     let outcome = world.add(pod("b")).round();
@@ -134,7 +135,7 @@ fn a_node_whose_taints_are_gone_takes_pods() {
     let tolerant = pod("a").tolerates(json!({"key": "own", "operator": "Exists"}));
     for stage in [Stage::Registered, Stage::Initialized] {
         let tainted = World::new().add(pool("default").taint("own:NoSchedule"));
-        let (mut world, name) = with_node(tainted, tolerant.clone(), stage);
+        let (mut world, name) = with_node(tainted, &tolerant, stage);
         world.push(pod("b"));
         world.round().expect_pending("b", "did not tolerate taint");
         world.object("Node", "node-1")["spec"]["taints"] = json!([]);
@@ -145,8 +146,10 @@ fn a_node_whose_taints_are_gone_takes_pods() {
 /// A node with 16 CPUs, of which the system keeps 100m, and some DaemonSets.
 fn with_large_node(daemons: &[crate::objects::Daemon]) -> World {
     let mut world = World::with_pool();
-    daemons.iter().for_each(|daemon| world.push(daemon.clone()));
-    with_node(world, pod("a").selects("type=arm"), Stage::Initialized).0
+    for daemon in daemons {
+        world.push(daemon.clone());
+    }
+    with_node(world, &pod("a").selects("type=arm"), Stage::Initialized).0
 }
 
 /// 27.6-06
@@ -219,7 +222,7 @@ fn a_ready_node_comes_before_a_hundred_that_are_on_their_way() {
 /// 27.6-11
 #[test]
 fn pods_with_the_same_port_need_different_hosts() {
-    let (world, name) = with_node(World::with_pool(), pod("a"), Stage::Initialized);
+    let (world, name) = with_node(World::with_pool(), &pod("a"), Stage::Initialized);
     let outcome = world.clone().add(pod("b").port(80)).add(pod("c").port(80)).add(pod("d").port(81)).round();
     outcome.expect_all_placed().expect_nodes(1);
     outcome.expect_on("b", &name).expect_on("d", &name);
@@ -263,7 +266,7 @@ fn a_daemon_needs_the_labels_of_a_node_but_not_of_a_new_one() {
 fn devices_that_the_kubelet_does_not_know_yet_are_taken_from_the_claim() {
     let asking = |name: &str| pod(name).limited_to("example.com/gpu-a=1");
     for stage in [Stage::Joined, Stage::Registered] {
-        let (mut world, name) = with_node(World::with_pool(), asking("a"), stage);
+        let (mut world, name) = with_node(World::with_pool(), &asking("a"), stage);
         for amounts in ["capacity", "allocatable"] {
             world.object("Node", "node-1")["status"][amounts]["example.com/gpu-a"] = "0".into();
         }

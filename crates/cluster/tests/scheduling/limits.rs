@@ -143,12 +143,12 @@ fn a_claim_carries_the_hash_of_the_pool_it_was_planned_for() {
 /// 27.8-06
 #[test]
 fn nodes_get_the_grace_period_of_their_pool_or_none() {
-    let period = |fields: Value| {
+    let period = |fields: &Value| {
         let node = World::new().add(pool("default").template(fields)).add(pod("a")).only_node();
         node.claim["spec"]["terminationGracePeriod"].clone()
     };
-    assert_eq!(period(json!({"terminationGracePeriod": "30s"})), "30s");
-    assert_eq!(period(json!({})), Value::Null);
+    assert_eq!(period(&json!({"terminationGracePeriod": "30s"})), "30s");
+    assert_eq!(period(&json!({})), Value::Null);
 }
 
 /// 27.8-07

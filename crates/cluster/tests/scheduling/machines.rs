@@ -30,7 +30,7 @@ pub(crate) struct Machine {
 /// An instance type with 4 CPUs, 4Gi and room for 5 pods, unless `has` says otherwise.
 pub(crate) fn machine(name: &str, has: &str) -> Machine {
     let mut capacity = amounts("cpu=4 memory=4Gi pods=5");
-    for (resource, amount) in amounts(has).iter() {
+    for (resource, amount) in &amounts(has) {
         capacity.set(resource.clone(), *amount);
     }
     let type_ = InstanceType {

@@ -268,15 +268,15 @@ impl Pool {
     }
 
     pub(crate) fn requires(self, condition: &str) -> Self {
-        self.template(json!({"requirements": [requirement(condition)]}))
+        self.template(&json!({"requirements": [requirement(condition)]}))
     }
 
     pub(crate) fn taint(self, text: &str) -> Self {
-        self.template(json!({"taints": [taint(text)]}))
+        self.template(&json!({"taints": [taint(text)]}))
     }
 
     pub(crate) fn startup_taint(self, text: &str) -> Self {
-        self.template(json!({"startupTaints": [taint(text)]}))
+        self.template(&json!({"startupTaints": [taint(text)]}))
     }
 
     pub(crate) fn weight(self, weight: u32) -> Self {
@@ -288,7 +288,7 @@ impl Pool {
     }
 
     /// Lays fields over the spec of its nodes.
-    pub(crate) fn template(self, fields: Value) -> Self {
+    pub(crate) fn template(self, fields: &Value) -> Self {
         self.with(json!({"spec": {"template": {"spec": fields}}}))
     }
 }

@@ -71,7 +71,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn new(objects: &Objects, built: Built, mut plan: Plan, world: &World) -> Self {
+    pub(crate) fn new(objects: &Objects, built: &Built, mut plan: Plan, world: &World) -> Self {
         let snapshot = &built.snapshot;
         let name = |position: usize| {
             let name = &snapshot.pods[position].name;
@@ -101,8 +101,8 @@ impl Outcome {
             let claim = payload::node_claim(snapshot, &mut plan.universe, planned, object, &sets);
             let claim = serde_json::to_value(claim).expect("a NodeClaim is JSON");
             let types = planned.types.iter().map(|type_| world.types[*type_].name.clone()).collect();
-            let (type_, offering) = planned.cheapest.expect("an offering");
-            let labels = labels(&claim, &world.types[type_], offering);
+            let (cheapest, offering) = planned.cheapest.expect("an offering");
+            let labels = labels(&claim, &world.types[cheapest], offering);
             let pods = planned.pods.iter().map(|pod| name(pod.index())).collect();
             nodes.push(NewNode { pool: pool.to_string(), types, price: planned.price, pods, claim, labels });
         }

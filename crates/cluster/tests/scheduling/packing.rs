@@ -192,16 +192,16 @@ fn market(seed: u64) -> Vec<InstanceType> {
     for arch in ["amd64", "arm64"] {
         for system in ["linux", "windows"] {
             for cpus in [2, 4, 8] {
-                let mut type_ = machine(&format!("{arch}-{system}-{cpus}"), &format!("cpu={cpus}"));
-                type_ = type_.arch(arch).systems(system);
+                let name = format!("{arch}-{system}-{cpus}");
+                let mut machine = machine(&name, &format!("cpu={cpus}")).arch(arch).systems(system);
                 for place in ["z1 spot", "z2 spot", "z1 on-demand", "z2 on-demand", "z3 on-demand"] {
                     // Every type is missing somewhere, but all are to be had on demand in the second zone.
-                    if place == "z2 on-demand" || next(&mut state) % 3 > 0 {
-                        type_ = type_.offered(&format!("{place} {}", 1 + next(&mut state) % 1000));
+                    if place == "z2 on-demand" || !next(&mut state).is_multiple_of(3) {
+                        machine = machine.offered(&format!("{place} {}", 1 + next(&mut state) % 1000));
                     }
                 }
                 let position = usize::try_from(next(&mut state)).expect("small") % (types.len() + 1);
-                types.insert(position, type_.build());
+                types.insert(position, machine.build());
             }
         }
     }

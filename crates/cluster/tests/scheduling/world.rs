@@ -97,7 +97,7 @@ impl World {
         let now = "2026-01-02T00:00:00Z".parse().expect("a time");
         let built = snapshot::build(&contents.objects, &options, now);
         let plan = engine::solve::solve(&built.snapshot, &self.options);
-        Outcome::new(&contents.objects, built, plan, self)
+        Outcome::new(&contents.objects, &built, plan, self)
     }
 
     /// The only new node of a round that places all pods.
@@ -110,8 +110,7 @@ impl World {
 
     /// Launches the nodes of a round and brings them to a stage. Pods stay unbound.
     pub(crate) fn launch(&mut self, outcome: &Outcome, stage: Stage) -> Vec<String> {
-        let nodes: Vec<_> = outcome.nodes.iter().map(|node| self.launch_one(node, stage)).collect();
-        nodes
+        outcome.nodes.iter().map(|node| self.launch_one(node, stage)).collect()
     }
 
     fn launch_one(&mut self, new: &NewNode, stage: Stage) -> String {
