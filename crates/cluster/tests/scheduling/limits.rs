@@ -42,6 +42,8 @@ fn a_limit_counts_whole_nodes() {
     assert_eq!(outcome.new_node("a").types, ["small"]);
     world.settle(&outcome);
     world.add(pod("b").asks("cpu=1.75")).round().expect_pending("b", EXCEEDED);
+    // What the system keeps of a node counts too.
+    limited("1.95").add(pod("a").asks("cpu=1.75")).round().expect_pending("a", EXCEEDED).expect_nodes(0);
     let too_large = limited("2").add(pod("a").asks("cpu=2.1")).round();
     too_large.expect_pending("a", "no instance type has enough resources").expect_nodes(0);
     let outcome = limited("3").pods(2, &apart("web").asks("cpu=1.5")).round();

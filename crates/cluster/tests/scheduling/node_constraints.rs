@@ -38,6 +38,9 @@ fn a_node_has_the_labels_of_its_pool() {
     for pool in labelling("team", "a") {
         check(&pool, pod("a"), "team", Some("a"));
     }
+    // Labels of the template are on the claim itself, even those that the cloud will set.
+    let node = World::new().add(pool("default").label("arch", "amd64")).add(pod("a")).only_node();
+    assert_eq!(node.claim["metadata"]["labels"]["kubernetes.io/arch"], "amd64");
 }
 
 /// 27.2-02

@@ -163,7 +163,7 @@ fn with_reservation(left: u32) -> World {
     let mut world = World::with_types(vec![type_]);
     world.provider = Provider::Aws;
     let pod = pod("web").label("app", "web").pods("podAntiAffinity", "hostname").prefers(1, "pool In wanted");
-    world.add(pool("other").weight(100)).add(pool("wanted")).pods(2, &pod)
+    world.add(pool("other").weight(100).requires("capacity In on-demand")).add(pool("wanted")).pods(2, &pod)
 }
 
 /// 27.3-11
