@@ -240,6 +240,10 @@ fn nodes_that_belong_to_nobody_are_used() {
         outcome.expect_nodes(0);
         assert!(outcome.places.values().all(|place| *place == Where::Node("bare".into())));
     }
+    // They are ready, so they come before nodes on their way, whatever the names.
+    let (world, _) = with_node(World::with_pool(), &pod("a"), Stage::Registered);
+    let outcome = world.add(node("z-bare", "cpu=10 pods=10")).add(pod("b")).round();
+    outcome.expect_on("b", "z-bare");
     let world = World::new().add(node("bare", "cpu=10 pods=10").label("arch", "arm64"));
     let world = world.add(pod("a").selects("arch=amd64"));
     world.round().expect_pending("a", "nodepool requirements filtered out all available instance types");

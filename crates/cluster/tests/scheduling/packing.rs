@@ -359,6 +359,14 @@ fn an_offering_can_have_what_its_type_lacks() {
     assert_eq!(node.types, ["special"]);
     let outcome = with_override("example.com/extra=1", None, false).add(asking).round();
     outcome.expect_pending("a", "no instance type has enough resources");
+    // An offering that is not for sale does not make a type look cheap either.
+    let sold_out = Offering { available: false, ..offering("z1 spot 0.1") };
+    let types = vec![
+        machine("a", "").offered("z2 spot 2").with_offering(sold_out).build(),
+        machine("b", "").offered("z1 spot 1").build(),
+    ];
+    let node = World::with_types(types).add(pool("default")).add(pod("a")).only_node();
+    assert_eq!((node.types[0].as_str(), node.label("zone")), ("b", Some("z1")));
 }
 
 /// 27.4-19

@@ -105,22 +105,24 @@ fn the_pod_as_a_whole_overrides_its_containers() {
 #[test]
 fn a_resize_in_place_holds_the_larger_amount() {
     // A node with 4 CPUs runs a pod that is resized; what is left decides about the next pod.
-    let fits = |wanted: &str, held: Option<&str>, left: &str| {
+    let check = |wanted: &str, allocated: Option<&str>, left: &str| {
         let mut running = pod("running").asks(&format!("cpu={wanted}")).on("n");
-        if let Some(held) = held {
-            let held = json!({"cpu": held});
-            let status = json!({"name": "main", "allocatedResources": held, "resources": {"requests": held}});
+        if let Some(allocated) = allocated {
+            let status = json!({
+                "name": "main",
+                "allocatedResources": {"cpu": allocated},
+                "resources": {"requests": {"cpu": "1"}},
+            });
             running = running.with(json!({"status": {"containerStatuses": [status]}}));
         }
         let world = World::new().add(node("n", "cpu=4 pods=10")).add(running);
         world.clone().add(pod("next").asks(&format!("cpu={left}"))).round().expect_on("next", "n");
-        let too_much = world.add(pod("next").asks(&format!("cpu={left}001m"))).round();
-        too_much.expect_unplaced("next");
+        world.add(pod("next").asks(&format!("cpu={left}.001"))).round().expect_unplaced("next");
     };
-    fits("1", Some("3"), "1");
-    fits("3", Some("1"), "1");
-    fits("2", Some("2"), "2");
-    fits("2", None, "2");
+    check("1", Some("3"), "1");
+    check("3", Some("1"), "1");
+    check("2", Some("2"), "2");
+    check("2", None, "2");
 }
 
 /// 27.5-02

@@ -88,8 +88,9 @@ fn pods_with_wishes_that_cannot_be_had_are_packed_with_others() {
 #[test]
 fn wishes_for_nodes_can_be_ignored() {
     let world = World::with_pool()
-        .pods(2, &pod("one").selects("zone=z1").asks("cpu=300m"))
-        .add(pod("two").selects("zone=z2").asks("cpu=200m"))
+        .add(pod("one").selects("zone=z1").asks("cpu=400m"))
+        .add(pod("two").selects("zone=z2").asks("cpu=300m"))
+        .add(pod("three").selects("zone=z1").asks("cpu=200m"))
         .add(pod("last").prefers(1, "zone In z1").asks("cpu=100m"));
     assert_eq!(world.round().new_node("last").label("zone"), Some("z1"));
     assert_eq!(world.ignoring_preferences().round().new_node("last").label("zone"), Some("z2"));
