@@ -163,6 +163,15 @@ fn daemons_that_run_already_are_not_set_aside_again() {
     }
 }
 
+/// 27.6-06
+#[test]
+fn a_daemon_that_asks_for_what_a_node_lacks_takes_nothing_of_it() {
+    let world = World::with_pool().add(daemon("agent").asks("cpu=1 example.com/device=1"));
+    let world = world.add(node("bare", "cpu=2 pods=10"));
+    world.clone().add(pod("a").asks("cpu=1")).round().expect_on("a", "bare");
+    world.add(pod("a").asks("cpu=1.1")).round().expect_unplaced("a");
+}
+
 /// 27.6-07
 #[test]
 fn a_daemon_that_nobody_expected_frees_nothing() {
