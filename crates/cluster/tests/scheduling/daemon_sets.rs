@@ -29,7 +29,9 @@ fn a_new_node_has_room_for_daemons() {
 #[test]
 fn a_daemon_larger_than_every_type_leaves_no_room() {
     let world = World::with_pool().add(daemon("agent").asks("cpu=10k memory=10Ti")).add(pod("a"));
-    world.round().expect_pending("a", "no instance type has enough resources").expect_nodes(0);
+    let outcome = world.round();
+    outcome.expect_pending("a", "no instance type has enough resources").expect_nodes(0);
+    outcome.expect_pending("a", r#"resources={"cpu":"10k","memory":"10Ti","pods":"2"}"#);
 }
 
 /// 27.7-01
@@ -37,10 +39,15 @@ fn a_daemon_larger_than_every_type_leaves_no_room() {
 fn the_ports_of_daemons_are_taken_where_they_run() {
     let waiting = pod("a").port(8080);
     let world = World::with_pool().add(daemon("agent").port(8080)).add(waiting.clone());
-    world.round().expect_pending("a", "no instance type").expect_nodes(0);
+    // Types whose daemons use the port are not looked at, so none meets anything.
+    let nothing =
+        "no instance type met the scheduling requirements or had enough resources or had a required offering";
+    world.round().expect_pending("a", nothing).expect_nodes(0);
     let world = World::with_pool().add(daemon("agent").port(8080)).add(pod("a").port(8081));
     world.only_node();
     let elsewhere = daemon("agent").port(8080).selects("type=arm");
+    let outcome = World::with_pool().add(elsewhere.clone()).add(waiting.clone().selects("type=arm")).round();
+    outcome.expect_pending("a", "no instance type met all requirements");
     let node = World::with_pool().add(elsewhere).add(waiting).only_node();
     assert_eq!(node.types.len(), 5);
     assert!(!node.types.contains(&"arm".to_owned()));
@@ -118,7 +125,13 @@ fn only_the_daemons_of_a_type_count_for_it() {
     // A pod may fit on a type only because the other daemon does not run there.
     let node = world.clone().add(pod("a").asks("cpu=2900m")).only_node();
     assert!(node.types.contains(&"default".to_owned()) && node.types.contains(&"arm".to_owned()));
-    assert_eq!(world.add(pod("a").asks("cpu=7900m")).only_node().types, ["arm"]);
+    assert_eq!(world.clone().add(pod("a").asks("cpu=7900m")).only_node().types, ["arm"]);
+    // A failure tells both.
+    let text = r#"min={"cpu":"101","pods":"2"}, max={"cpu":"108","pods":"2"}"#;
+    world.add(pod("a").asks("cpu=100")).round().expect_pending("a", text);
+    let rare = World::with_pool().add(daemon("for-large").asks("cpu=8").selects("size=large"));
+    let text = r#"resources={"cpu":"108","pods":"2"}"#;
+    rare.add(pod("a").asks("cpu=100")).round().expect_pending("a", text);
 }
 
 /// 27.7-05

@@ -29,6 +29,7 @@ fn a_pod_larger_than_every_type_stays_pending() {
     for pod in [pod("a").asks("cpu=512"), pod("a").asks("memory=2Ti"), pod("a").spec(init("10k"))] {
         check_pending(pod, "no instance type has enough resources");
     }
+    check_pending(pod("a").asks("cpu=2M"), "(CPU request >= 1 Million, m vs M typo?)");
 }
 
 /// 27.4-02
