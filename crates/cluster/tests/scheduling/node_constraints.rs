@@ -287,6 +287,9 @@ fn pods_can_choose_their_pool_by_name_or_label() {
         }
     }
     assert_eq!(world.clone().add(pod("a")).only_node().pool, "two");
+    // Every pool says why not, in the order in which they are tried.
+    let text = "key team, team In [c] not in team In [b]; incompatible requirements, key team, team In [c] not in team In [a]";
+    world.clone().add(pod("a").selects("team=c")).round().expect_pending("a", text);
     for name in ["pool", "zone", "type", "arch", "os", "capacity", "team"] {
         for pod in wanting(name, "unknown") {
             world.clone().add(pod).round().expect_unplaced("a").expect_nodes(0);

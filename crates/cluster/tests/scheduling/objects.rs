@@ -307,4 +307,8 @@ impl Node {
     pub(crate) fn label(self, name: &str, value: &str) -> Self {
         self.with(json!({"metadata": {"labels": {key(name): value}}}))
     }
+
+    pub(crate) fn taint(self, text: &str) -> Self {
+        self.with(json!({"spec": {"taints": [taint(text)]}}))
+    }
 }

@@ -4,7 +4,7 @@ use cluster::instance_types::{InstanceType, Offering};
 use serde_json::json;
 
 use crate::machines::{amounts, assorted, machine, offering};
-use crate::objects::{Pod, key, pod, pool};
+use crate::objects::{Pod, key, node, pod, pool};
 use crate::world::World;
 
 /// The cheapest type of the only new node of a pod.
@@ -40,6 +40,9 @@ fn pods_of_different_kinds_of_machines_do_not_share_a_node() {
         ("os", "linux", "windows"),
         ("type", "default", "small"),
         ("beta.kubernetes.io/instance-type", "default", "small"),
+        ("beta.kubernetes.io/arch", "amd64", "arm64"),
+        ("beta.kubernetes.io/os", "linux", "windows"),
+        ("failure-domain.beta.kubernetes.io/zone", "z1", "z2"),
         ("zone", "z1", "z2"),
         ("capacity", "spot", "on-demand"),
     ] {
@@ -47,7 +50,11 @@ fn pods_of_different_kinds_of_machines_do_not_share_a_node() {
         let [first, second] = both;
         let outcome = World::with_pool().add(first).add(second).round();
         outcome.expect_all_placed().expect_nodes(2);
-        let name = if name.starts_with("beta") { "type" } else { name };
+        let name = match name.split_once("beta.kubernetes.io/") {
+            Some((_, "instance-type")) => "type",
+            Some((_, old)) => old,
+            None => name,
+        };
         assert_eq!(outcome.new_node(one).label(name), Some(one));
         assert_eq!(outcome.new_node(other).label(name), Some(other));
     }
@@ -415,5 +422,8 @@ fn a_pool_that_wants_the_impossible_says_so_for_every_pod() {
                 outcome.expect_pending(&format!("p-{number}"), text);
             }
         }
+        // Nodes that exist take pods all the same.
+        let world = World::new().add(pool).add(node("bare", "cpu=1 pods=1")).add(pod("a"));
+        world.round().expect_on("a", "bare");
     }
 }

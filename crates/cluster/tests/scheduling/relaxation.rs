@@ -5,7 +5,7 @@ use cluster::instance_types::Offering;
 use serde_json::json;
 
 use crate::machines::{machine, offering};
-use crate::objects::{pod, pool, requirement};
+use crate::objects::{node, pod, pool, requirement};
 use crate::world::World;
 
 /// The zone of the only new node of a pod in a cluster with a pool for everything.
@@ -73,6 +73,16 @@ fn a_pool_that_advises_against_itself_is_used_only_if_no_other_is() {
     let world = World::new().add(pool("slow").taint("slow:PreferNoSchedule").weight(100));
     assert_eq!(world.clone().add(pod("a")).only_node().pool, "slow");
     assert_eq!(world.add(pool("fast")).add(pod("a")).only_node().pool, "fast");
+}
+
+/// 27.3-07
+#[test]
+fn a_node_that_advises_against_itself_is_used_only_if_a_pool_does_so_too() {
+    let bare = node("bare", "cpu=4 pods=10").taint("slow:PreferNoSchedule");
+    World::with_pool().add(bare.clone()).add(pod("a")).round().expect_nodes(1);
+    let world = World::new().add(bare).add(pod("a"));
+    world.round().expect_unplaced("a");
+    world.add(pool("slow").taint("other:PreferNoSchedule")).round().expect_on("a", "bare");
 }
 
 /// 27.3-08
