@@ -119,7 +119,7 @@ impl Dependents<'_> {
             Object::ReplicaSet(_) => self.add(Controller::ReplicaSet, key),
             Object::StatefulSet(_) => self.add(Controller::StatefulSet, key),
             Object::DaemonSet(_) => self.add(Controller::DaemonSet, key),
-            Object::ControllerRevision(_) => {}
+            Object::ControllerRevision(_) | Object::CSINode(_) => {}
             Object::Job(_) => self.add(Controller::Job, key),
             Object::PodDisruptionBudget(_) => self.add(Controller::Budget, key),
             Object::StorageClass(_) => self.all(Kind::PersistentVolumeClaim, Controller::Claim),
