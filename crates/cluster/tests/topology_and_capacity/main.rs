@@ -1,0 +1,19 @@
+//! What users see of claims, choice, volumes, leaving nodes, reservations, spreads and affinities.
+//!
+//! Each test names the behaviours of `docs/behaviours.md` that it shows; `behaviours` checks that none is missing.
+
+mod behaviours;
+mod objects;
+mod world;
+
+// mod affinity;
+// mod default_spreads;
+mod deleting_nodes;
+mod min_values;
+mod payload;
+mod reserved;
+// mod spread;
+// mod spread_counting;
+// mod spread_policies;
+mod volume_limits;
+mod volumes;
