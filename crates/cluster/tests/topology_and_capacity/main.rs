@@ -9,6 +9,7 @@ mod world;
 // mod affinity;
 // mod default_spreads;
 mod deleting_nodes;
+mod gaps;
 mod min_values;
 mod payload;
 mod reserved;
