@@ -34,6 +34,8 @@ pub(crate) struct World {
     objects: Vec<Value>,
     pods: Vec<Value>,
     launched: usize,
+    /// How many pods got a number.
+    named: usize,
 }
 
 /// What a round decided.
@@ -82,6 +84,7 @@ impl World {
             objects: Vec::new(),
             pods: Vec::new(),
             launched: 0,
+            named: 0,
         }
     }
 
@@ -138,7 +141,8 @@ impl World {
 
     /// Adds several pods that wait, with names that begin alike, and returns the names.
     pub(crate) fn pods(&mut self, count: usize, name: &str, pod: &Pod) -> Vec<String> {
-        let first = self.pods.len();
+        let first = self.named;
+        self.named += count;
         let names: Vec<String> = (0..count).map(|number| format!("{name}-{:03}", first + number)).collect();
         for name in &names {
             self.pod(pod.clone().name(name));
@@ -314,6 +318,15 @@ impl World {
             }
         }
         counts
+    }
+
+    /// The pods that run in a domain of a label.
+    pub(crate) fn pods_in(&self, key: &str, domain: &str) -> Vec<String> {
+        let on = |pod: &&Value| {
+            let node = pod["spec"]["nodeName"].as_str();
+            node.and_then(|node| self.label(node, key)).is_some_and(|found| found == domain)
+        };
+        self.pods.iter().filter(on).map(full_name).collect()
     }
 
     /// A label of a node.
