@@ -239,7 +239,9 @@ fn override_row(rows: &mut Vec<Row>, from: usize, type_: usize, allocatable: Amo
 pub fn allocatable(it: &InstanceType, offering: Option<&Offering>, resources: &ResourceTable) -> Amounts {
     let replaced = |base: &Amounts, by: &[(ResourceId, i64)]| {
         let mut amounts = base.clone();
-        by.iter().for_each(|(resource, amount)| amounts.set(*resource, *amount));
+        for (resource, amount) in by {
+            amounts.set(*resource, *amount);
+        }
         amounts
     };
     let capacity_override = offering.map_or(&[][..], |offering| &offering.capacity_override);

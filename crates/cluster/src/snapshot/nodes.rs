@@ -45,12 +45,8 @@ impl<'a> Builder<'a> {
             self.objects.csi_nodes.iter().map(|node| (&*node.metadata.name, node)).collect();
         let types: HashMap<&str, &InstanceType, FxBuildHasher> =
             self.options.instance_types.iter().map(|each| (each.name.as_str(), each)).collect();
-        let mut nodes = Nodes {
-            by_name: HashMap::default(),
-            used: Vec::new(),
-            allocatable: Vec::new(),
-            counting: 0,
-        };
+        let mut nodes =
+            Nodes { by_name: HashMap::default(), used: Vec::new(), allocatable: Vec::new(), counting: 0 };
         for state in states {
             match self.node(state, &csi_nodes, &types) {
                 Ok((node, allocatable)) => {
@@ -81,7 +77,9 @@ impl<'a> Builder<'a> {
                 continue;
             }
             // What cannot be read is in the list of ignored objects for another reason already.
-            let Ok((known, _)) = self.node(&state, &HashMap::default(), &HashMap::default()) else { continue };
+            let Ok((known, _)) = self.node(&state, &HashMap::default(), &HashMap::default()) else {
+                continue;
+            };
             let id = NodeId::at(self.tables.snapshot.nodes.len());
             nodes.by_name.insert(&node.metadata.name, id);
             nodes.used.push(Amounts::default());

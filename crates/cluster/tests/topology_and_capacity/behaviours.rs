@@ -26,7 +26,8 @@ fn ids() -> BTreeSet<String> {
 /// What looks like the number of a behaviour of one of the sections.
 fn ids_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'));
-    let of_section = |word: &&str| SECTIONS.iter().any(|(section, _)| word.starts_with(&format!("{section}-")));
+    let of_section =
+        |word: &&str| SECTIONS.iter().any(|(section, _)| word.starts_with(&format!("{section}-")));
     words.filter(of_section).map(str::to_owned).collect()
 }
 
@@ -42,7 +43,8 @@ fn tests() -> BTreeMap<String, BTreeSet<String>> {
         let text = fs::read_to_string(&path).expect("a source can be read");
         let mut module = path.file_stem().expect("a source has a name").to_string_lossy().into_owned();
         if module == "tests" {
-            module = path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy().into_owned();
+            module =
+                path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy().into_owned();
         }
         let (mut shown, mut is_test) = (BTreeSet::new(), false);
         for line in text.lines().map(str::trim_start) {

@@ -9,7 +9,8 @@ use crate::world::{Round, World};
 fn leaving() -> World {
     let mut world = World::new();
     world.node("leaving", json!({"node.kubernetes.io/instance-type": "large"}));
-    let deletion = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]});
+    let deletion =
+        json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]});
     world.change("Node", "leaving", json!({"metadata": deletion}));
     world
 }
@@ -17,7 +18,9 @@ fn leaving() -> World {
 /// What is decided about one pod on a node that goes away.
 fn decide(pod: Pod, budgets: &[Value]) -> Round {
     let mut world = leaving();
-    budgets.iter().for_each(|budget| world.add(budget.clone()));
+    for budget in budgets {
+        world.add(budget.clone());
+    }
     world.running(pod.name("web"), "leaving");
     world.plan()
 }
@@ -73,11 +76,15 @@ fn budget(name: &str, spec: Value) -> Value {
 /// 27.12-02
 #[test]
 fn a_budget_that_never_allows_anything_keeps_pods_where_they_are() {
-    for spec in [json!({"maxUnavailable": 0}), json!({"maxUnavailable": "0%"}), json!({"minAvailable": "100%"})] {
+    for spec in
+        [json!({"maxUnavailable": 0}), json!({"maxUnavailable": "0%"}), json!({"minAvailable": "100%"})]
+    {
         check(Pod::of("web"), &[budget("guard", spec.clone())], false);
         check(Pod::of("other"), &[budget("guard", spec)], true);
     }
-    for spec in [json!({"maxUnavailable": 1}), json!({"maxUnavailable": "1%"}), json!({"minAvailable": "99%"})] {
+    for spec in
+        [json!({"maxUnavailable": 1}), json!({"maxUnavailable": "1%"}), json!({"minAvailable": "99%"})]
+    {
         check(Pod::of("web"), &[budget("guard", spec)], true);
     }
     check(Pod::of("web"), &[], true);

@@ -70,8 +70,10 @@ fn a_pod_that_can_go_to_its_own_kind_must() {
 
 /// A node of a pool that has no provider ID yet, or no instance type.
 fn unknown_nodes() -> [Value; 2] {
-    [json!({"spec": {"providerID": ""}, "metadata": {"labels": {"karpenter.sh/nodepool": "default"}}}),
-     json!({"metadata": {"labels": {"karpenter.sh/nodepool": "default"}}})]
+    [
+        json!({"spec": {"providerID": ""}, "metadata": {"labels": {"karpenter.sh/nodepool": "default"}}}),
+        json!({"metadata": {"labels": {"karpenter.sh/nodepool": "default"}}}),
+    ]
 }
 
 #[test]

@@ -98,7 +98,8 @@ impl Pod {
     }
 
     pub(crate) fn owned_by(self, api_version: &str, kind: &str, name: &str) -> Self {
-        let owner = json!([{"apiVersion": api_version, "kind": kind, "name": name, "controller": true, "uid": name}]);
+        let owner =
+            json!([{"apiVersion": api_version, "kind": kind, "name": name, "controller": true, "uid": name}]);
         self.with(json!({"metadata": {"ownerReferences": owner}}))
     }
 

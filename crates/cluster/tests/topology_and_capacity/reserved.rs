@@ -26,8 +26,11 @@ fn world(small: &[(&str, u32)], medium: &[(&str, u32)]) -> World {
         let offerings = plain.offerings.iter().cloned().chain(offerings).collect();
         with_offerings(plain, offerings)
     };
-    world.types =
-        vec![machine("large", 6, 6), with_reservations("medium", 3, medium), with_reservations("small", 2, small)];
+    world.types = vec![
+        machine("large", 6, 6),
+        with_reservations("medium", 3, medium),
+        with_reservations("small", 2, small),
+    ];
     world.pool("default", json!({}));
     world
 }
@@ -40,7 +43,8 @@ fn alone() -> Pod {
 /// The type, capacity type and reservation of each node that a round makes.
 fn launches(round: &Round) -> Vec<(&str, &str, &str)> {
     let label = |claim, key| round.node_label(claim, key);
-    let of_claim = |claim| (label(claim, INSTANCE_TYPE), label(claim, CAPACITY_TYPE), label(claim, RESERVATION));
+    let of_claim =
+        |claim| (label(claim, INSTANCE_TYPE), label(claim, CAPACITY_TYPE), label(claim, RESERVATION));
     (0..round.claims.len()).map(of_claim).collect()
 }
 
@@ -68,7 +72,8 @@ fn reserved_nodes_come_one_by_one_and_then_others() {
 /// Two pods, each of which wants a pool of its own and the type `small`.
 fn one_for_each_pool(world: &mut World) {
     for pool in ["a", "b"] {
-        let requirements = [need("karpenter.sh/nodepool", "In", &[pool]), need(INSTANCE_TYPE, "In", &["small"])];
+        let requirements =
+            [need("karpenter.sh/nodepool", "In", &[pool]), need(INSTANCE_TYPE, "In", &["small"])];
         let pod = Pod::of("web").away_from(term(HOSTNAME, "web"));
         world.pod(pod.require(json!(requirements)).name(&format!("for-{pool}")));
     }
@@ -165,7 +170,8 @@ fn a_pod_that_waits_for_a_reservation_keeps_its_wishes() {
 #[test]
 fn pods_that_want_to_be_together_share_a_reserved_node() {
     let mut world = world(&[("r-small", 1)], &[]);
-    let only_reserved = json!({"template": {"spec": {"requirements": [need(CAPACITY_TYPE, "In", &["reserved"])]}}});
+    let only_reserved =
+        json!({"template": {"spec": {"requirements": [need(CAPACITY_TYPE, "In", &["reserved"])]}}});
     world.change("NodePool", "default", json!({"spec": only_reserved}));
     world.pods(2, "web", &Pod::of("web").near(term(HOSTNAME, "web")));
     let round = world.plan();

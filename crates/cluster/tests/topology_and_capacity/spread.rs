@@ -125,7 +125,8 @@ fn zones_that_have_become_empty_are_filled_again() {
     let mut world = World::new();
     place_under(&mut world, json!([]), 9, &pod);
     assert_eq!(world.skew(ZONE, "web"), [3, 3, 3]);
-    let elsewhere: Vec<String> = ["zone-2", "zone-3"].iter().flat_map(|zone| world.pods_in(ZONE, zone)).collect();
+    let elsewhere: Vec<String> =
+        ["zone-2", "zone-3"].iter().flat_map(|zone| world.pods_in(ZONE, zone)).collect();
     world.delete_pods(|pod| elsewhere.iter().any(|name| pod["metadata"]["name"] == **name));
     assert_eq!(world.skew(ZONE, "web"), [3]);
     place_under(&mut world, json!([]), 3, &pod);
@@ -228,7 +229,8 @@ fn nodes_that_a_pod_does_not_accept_are_not_counted() {
         // The pod on spot capacity is on a machine that the others do not want.
         let first = Pod::of("web").cpu("1100m").on(CPUS, "2").on(CAPACITY_TYPE, "spot");
         place_under(&mut world, json!([]), 1, &first);
-        let other = if limited { pod.clone().require(json!([need(CPUS, "NotIn", &["2"])])) } else { pod.clone() };
+        let other =
+            if limited { pod.clone().require(json!([need(CPUS, "NotIn", &["2"])])) } else { pod.clone() };
         place_under(&mut world, bought(&["on-demand"]), 5, &other);
         assert_eq!(world.skew(CAPACITY_TYPE, "web"), expected);
     }

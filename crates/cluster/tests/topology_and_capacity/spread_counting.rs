@@ -105,7 +105,9 @@ fn zones_and_the_ways_to_buy_are_even_together() {
         world.provision();
         let most = |key| world.skew(key, "web")[0];
         assert!(most(CAPACITY_TYPE) <= bought && most(ZONE) <= zone, "{:?}", world.skew(ZONE, "web"));
-        let uneven = |key| world.skew(key, "web").iter().max() > world.skew(key, "web").iter().min().map(|n| n + 1).as_ref();
+        let uneven = |key| {
+            world.skew(key, "web").iter().max() > world.skew(key, "web").iter().min().map(|n| n + 1).as_ref()
+        };
         assert!(!uneven(CAPACITY_TYPE) && !uneven(ZONE), "{:?}", world.skew(ZONE, "web"));
     }
 }

@@ -63,9 +63,7 @@ fn domains_of_tainted_pools_count_unless_taints_are_looked_at() {
 fn pools_that_exclude_each_others_pods_can_share_a_domain() {
     let mut world = World::empty();
     world.types = World::new().types;
-    let pool = |taint: &str, slots: &[&str]| {
-        json!({"template": {"spec": {"taints": tainted(taint), "requirements": [need(SLOT, "In", slots)]}}})
-    };
+    let pool = |taint: &str, slots: &[&str]| json!({"template": {"spec": {"taints": tainted(taint), "requirements": [need(SLOT, "In", slots)]}}});
     world.pool("one", pool("one", &["a", "shared"]));
     world.pool("two", pool("two", &["shared", "b"]));
     // Pods see the domains and count the nodes of the pool whose taint they tolerate.

@@ -113,7 +113,9 @@ fn a_volume_without_a_driver_counts_nowhere() {
 fn check_counts(driver: &str, objects: &[Value], spec: impl Fn(usize) -> Value, counts: bool) {
     for own in [false, true] {
         let mut world = with_limit(driver, 1);
-        objects.iter().for_each(|object| world.add(object.clone()));
+        for object in objects {
+            world.add(object.clone());
+        }
         for number in 0..2 {
             let pod = Pod::new().name(&format!("web-{number}"));
             let (pod, name) = if own {
@@ -155,7 +157,9 @@ fn the_class_is_the_one_that_the_claim_names_whichever_is_the_default() {
     check_counts("example.com/disk", &classes, |_| json!({"storageClassName": "new"}), true);
     check_counts("example.com/disk", &classes, |_| json!({"storageClassName": "old"}), false);
     let mut world = with_limit("example.com/disk", 1);
-    classes.into_iter().for_each(|class| world.add(class));
+    for class in classes {
+        world.add(class);
+    }
     world.add(claim("data", json!({})));
     world.pod(Pod::new().volume("data").name("web"));
     world.plan().expect_ignored("web", "unbound pvc must define a storage class");
@@ -225,8 +229,10 @@ fn a_node_has_the_limit_of_its_type_until_its_driver_names_one() {
         let labels = json!({"karpenter.sh/nodepool": "default", "node.kubernetes.io/instance-type": "one"});
         world.node("first", labels);
         if let Some(driver) = driver {
-            let node = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "first"}});
-            let driver = with(json!({"name": "example.com/disk", "nodeID": "1", "topologyKeys": null}), driver);
+            let node =
+                json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "first"}});
+            let driver =
+                with(json!({"name": "example.com/disk", "nodeID": "1", "topologyKeys": null}), driver);
             world.add(with(node, json!({"spec": {"drivers": [driver]}})));
         }
         let round = world.plan();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::objects::{HOSTNAME, Pod, ZONE, need, spread, term, with};
-use crate::volume_limits::{class, claim, disk, for_both, in_zones};
+use crate::volume_limits::{claim, class, disk, for_both, in_zones};
 use crate::world::World;
 
 /// 27.11-02
@@ -42,7 +42,8 @@ fn an_alternative_that_only_names_the_host_of_a_local_disk_is_one_without_condit
         let terms = json!([{"matchExpressions": [need(HOSTNAME, "In", &["gone"])]},
                            {"matchExpressions": [need(ZONE, "In", &["zone-9"])]}]);
         let mut world = World::new();
-        let place = json!({"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, kind: {"path": "/data"}});
+        let place =
+            json!({"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, kind: {"path": "/data"}});
         world.add(disk("disk", place));
         world.change("PersistentVolume", "disk", json!({"spec": {"csi": null}}));
         world.add(claim("data", json!({"volumeName": "disk"})));
@@ -171,7 +172,11 @@ fn a_bound_claim_needs_no_class_and_an_unbound_one_does() {
         world.plan().expect_all_placed().expect_nodes(1);
     }
     check_refused(|_| {}, claim("data", json!({"storageClassName": "gone"})), "failed to get storage class");
-    check_refused(|_| {}, claim("data", json!({"storageClassName": ""})), "unbound pvc must define a storage class");
+    check_refused(
+        |_| {},
+        claim("data", json!({"storageClassName": ""})),
+        "unbound pvc must define a storage class",
+    );
     check_refused(|_| {}, claim("data", json!({})), "unbound pvc must define a storage class");
 }
 
@@ -262,5 +267,8 @@ fn a_volume_decides_about_the_zone_of_a_pod_that_would_spread() {
     world.add(claim("data", json!({"volumeName": "disk"})));
     world.pod(Pod::of("web").spread(rule).volume("data").name("web"));
     world.provision().expect_all_placed();
-    assert_eq!(world.domains(ZONE, "web"), [("zone-1", 2), ("zone-2", 1), ("zone-3", 1)].map(|(z, n)| (z.to_owned(), n)).into());
+    assert_eq!(
+        world.domains(ZONE, "web"),
+        [("zone-1", 2), ("zone-2", 1), ("zone-3", 1)].map(|(z, n)| (z.to_owned(), n)).into()
+    );
 }

@@ -105,7 +105,11 @@ impl World {
 
     /// Replaces the requirements of a pool.
     pub(crate) fn pool_requires(&mut self, name: &str, requirements: Value) {
-        self.change("NodePool", name, json!({"spec": {"template": {"spec": {"requirements": requirements}}}}));
+        self.change(
+            "NodePool",
+            name,
+            json!({"spec": {"template": {"spec": {"requirements": requirements}}}}),
+        );
     }
 
     /// Changes an object.
@@ -171,14 +175,6 @@ impl World {
         self.delete_pods(|pod| !pod["spec"]["nodeName"].is_string());
     }
 
-    /// A copy in which everything is read in reverse order.
-    pub(crate) fn reversed(&self) -> Self {
-        let mut copy = self.clone();
-        copy.pods.reverse();
-        copy.objects.reverse();
-        copy
-    }
-
     /// Decides, without consequences.
     pub(crate) fn plan(&self) -> Round {
         let items: Vec<&Value> = self.objects.iter().chain(&self.pods).collect();
@@ -192,7 +188,7 @@ impl World {
         let built = snapshot::build(&contents.objects, &options, now);
         let plan = engine::solve::solve(&built.snapshot, &self.options);
         let texts = Texts { snapshot: &built.snapshot, universe: &plan.universe };
-        let plain = |name: &str| name.strip_prefix("default/").unwrap_or(name).to_owned();
+        let short = |name: &str| name.strip_prefix("default/").unwrap_or(name).to_owned();
         let mut round = Round {
             claims: Vec::new(),
             types: Vec::new(),
@@ -206,12 +202,12 @@ impl World {
         for ignored in built.ignored.iter().filter(|ignored| ignored.kind == "Pod") {
             if ignored.reason.is_rejection() {
                 let name = format!("{}/{}", ignored.namespace.as_deref().unwrap_or_default(), ignored.name);
-                round.ignored.insert(plain(&name), ignored.reason.to_string());
+                round.ignored.insert(short(&name), ignored.reason.to_string());
             }
         }
         for (pod, failure) in built.snapshot.pods.iter().zip(&plan.failures) {
             if let Some(failure) = failure {
-                round.pending.insert(plain(&pod.name), texts.failure(failure));
+                round.pending.insert(short(&pod.name), texts.failure(failure));
             }
         }
         for (pod, place) in built.snapshot.pods.iter().zip(&plan.places) {
@@ -220,21 +216,22 @@ impl World {
                 Some(Place::Node(node)) => built.snapshot.nodes[node.index()].name.to_string(),
                 Some(Place::Claim(claim)) => self.node_name(*claim as usize),
             };
-            round.places.insert(plain(&pod.name), node);
+            round.places.insert(short(&pod.name), node);
         }
         let sets = LabelSets::for_provider(self.provider);
         let mut universe = plan.universe.clone();
         for (position, claim) in plan.claims.iter().enumerate() {
             let name = &*built.snapshot.pools[claim.pool.index()].name;
             let mut pools = contents.objects.node_pools.iter();
-            let pool = pools.find(|pool| pool.metadata.name.as_deref() == Some(name)).expect("the pool exists");
+            let pool =
+                pools.find(|pool| pool.metadata.name.as_deref() == Some(name)).expect("the pool exists");
             let written = payload::node_claim(&built.snapshot, &mut universe, claim, pool, &sets);
             let written = serde_json::to_value(written).expect("a NodeClaim is JSON");
             let launch = claim.cheapest.expect("a claim has an offering");
             round.nodes.push(self.launched(position, &written, launch));
             round.launches.push(launch);
             round.types.push(claim.types.iter().map(|type_| self.types[*type_].name.clone()).collect());
-            let pods = claim.pods.iter().map(|pod| plain(&built.snapshot.pods[pod.index()].name));
+            let pods = claim.pods.iter().map(|pod| short(&built.snapshot.pods[pod.index()].name));
             round.pods.push(pods.collect());
             round.claims.push(written);
         }
@@ -334,12 +331,6 @@ impl World {
         let mut objects = self.objects.iter();
         let node = objects.find(|object| object["kind"] == "Node" && object["metadata"]["name"] == node)?;
         node["metadata"]["labels"][key].as_str().map(str::to_owned)
-    }
-
-    /// The values of a label of the nodes on which pods run.
-    pub(crate) fn labels_of(&self, key: &str, pods: &[String]) -> BTreeSet<String> {
-        let on = self.pods.iter().filter(|pod| pods.contains(&full_name(pod)));
-        on.filter_map(|pod| self.label(pod["spec"]["nodeName"].as_str()?, key)).collect()
     }
 
     /// The node of a pod.

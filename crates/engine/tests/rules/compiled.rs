@@ -306,7 +306,11 @@ fn pods_can_use_what_the_system_and_huge_pages_leave() {
     assert_eq!(usable(&[(0, 8), (1, 20)], &[(0, 1), (1, 4)]), some(&[(0, 7), (1, 16)]));
     assert_eq!(usable(&[(0, 8)], &[(0, 1), (1, 4)]), some(&[(0, 7)]), "there is none to keep");
     assert_eq!(usable(&[(0, 8)], &[(0, 9)]), some(&[(0, -1)]));
-    assert_eq!(usable(&[(0, 8), (6, 0)], &[(6, 2)]), some(&[(0, 8), (6, -2)]), "none of what the system keeps");
+    assert_eq!(
+        usable(&[(0, 8), (6, 0)], &[(6, 2)]),
+        some(&[(0, 8), (6, -2)]),
+        "none of what the system keeps"
+    );
     assert_eq!(usable(&[(1, 20), (4, 5), (5, 3)], &[(1, 4)]), some(&[(1, 8), (4, 5), (5, 3)]));
     assert_eq!(usable(&[(1, 6), (4, 5), (5, 3)], &[]), some(&[(4, 5), (5, 3)]), "never below zero");
     assert_eq!(usable(&[(1, 20), (4, 5)], &[(4, 2)]), some(&[(1, 15), (4, 3)]), "all pages are taken out");
