@@ -30,7 +30,9 @@ use crate::topology::{GroupId, HostId, Rules, Topology};
 use crate::universe::{FastMap, SetId};
 use crate::world::World;
 
-pub use failure::{Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure};
+pub use failure::{
+    Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
+};
 pub use finish::{Plan, PlannedClaim};
 
 use claim::Claim;

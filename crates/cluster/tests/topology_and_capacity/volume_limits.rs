@@ -218,7 +218,19 @@ fn a_pod_with_more_volumes_than_any_type_can_attach_waits() {
     let mut world = with_type_limits(&[("one", &[("example.com/disk", 2)])], 3);
     world.delete_pending();
     world.pod(Pod::new().volume("data-0").volume("data-1").volume("data-2").name("web"));
-    world.plan().expect_pending("web", "would exceed volume limit for all instance type options");
+    let text = "would exceed volume limit for all instance type options \
+                (provisioner=example.com/disk, volume-count=3, volume-limit=2)";
+    world.plan().expect_pending("web", text);
+    // If no driver alone is too much for all types, none is named.
+    let limits: [(&str, &[(&str, u32)]); 2] =
+        [("one", &[("example.com/disk", 0)]), ("two", &[("example.com/other", 0)])];
+    let mut world = with_type_limits(&limits, 1);
+    world.add(class("others", json!({"provisioner": "example.com/other"})));
+    world.add(claim("other", json!({"storageClassName": "others"})));
+    world.delete_pending();
+    world.pod(Pod::new().volume("data-0").volume("other").name("web"));
+    let text = &world.plan().pending["web"];
+    assert_eq!(text, "would exceed volume limit for all instance type options");
 }
 
 /// 27.11-01
