@@ -109,6 +109,17 @@ fn a_pod_in_a_zone_that_the_pool_no_longer_has_still_counts() {
 
 /// 27.15-03
 #[test]
+fn a_pod_that_cannot_leave_a_deleting_node_counts_in_a_zone_that_nothing_else_has() {
+    let mut world = World::new();
+    world.node("leaving", json!({ZONE: "zone-3"}));
+    world.change("Node", "leaving", json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    world.running(Pod::of("web").annotation("karpenter.sh/do-not-disrupt", "true").name("stays"), "leaving");
+    place_under(&mut world, in_zones(&["zone-1", "zone-2"]), 6, &big_web(spread(ZONE, 1, "web")));
+    assert_eq!(world.skew(ZONE, "web"), [2, 2, 1]);
+}
+
+/// 27.15-03
+#[test]
 fn a_zone_may_be_fuller_by_the_skew_if_no_other_is_to_be_had() {
     let pod = big_web(spread(ZONE, 5, "web"));
     let mut world = World::new();

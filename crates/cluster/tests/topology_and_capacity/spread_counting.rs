@@ -181,6 +181,25 @@ fn each_pod_is_held_to_the_zones_that_it_accepts() {
 
 /// 27.15-14
 #[test]
+fn of_zones_that_the_skew_allows_the_emptiest_is_taken() {
+    for accepted in [json!([]), json!([need(ZONE, "In", &["zone-1", "zone-2", "zone-3"])])] {
+        let mut world = World::new();
+        for (zone, pods) in [("zone-1", 2), ("zone-2", 1)] {
+            world.node(zone, json!({ZONE: zone}));
+            world.change("Node", zone, json!({"status": {"allocatable": {"pods": "0"}}}));
+            for number in 0..pods {
+                world.running(Pod::of("web").name(&format!("{zone}-{number}")), zone);
+            }
+        }
+        // The skew would allow any zone.
+        world.pod(web(spread(ZONE, 5, "web")).require(accepted).name("web"));
+        world.provision().expect_all_placed();
+        assert_eq!(world.domains(ZONE, "web")["zone-3"], 1);
+    }
+}
+
+/// 27.15-14
+#[test]
 fn a_zone_that_is_only_preferred_does_not_limit_the_spread() {
     let mut world = World::new();
     let pod = web(spread(ZONE, 1, "web")).prefer(1, json!([need(ZONE, "In", &["zone-1", "zone-2"])]));

@@ -353,15 +353,15 @@ fn an_offering_replaces_amounts_of_its_type() {
 
 #[test]
 fn an_offering_can_take_away_what_its_type_has() {
-    let mut it = bare(BTreeMap::from([(0, 8), (6, 2)]), BTreeMap::from([(0, 1)]));
+    let mut it = bare(BTreeMap::from([(0, 8), (5, 3), (6, 2)]), BTreeMap::from([(0, 1), (6, 1)]));
     it.offerings = vec![PlainOffering {
         asked: vec![(0, Ask::In(vec!["A"]))],
         available: true,
-        capacity: Some(BTreeMap::from([(6, 0)])),
+        capacity: Some(BTreeMap::from([(5, 0), (6, 0)])),
         overhead: Some(BTreeMap::from([(0, 0)])),
     }];
     let compiled = prepare(&[it]).compiled;
-    assert_eq!(plain(compiled.row_allocatable(1)), BTreeMap::from([(0, 8)]));
+    assert_eq!(plain(compiled.row_allocatable(1)), BTreeMap::from([(0, 8), (6, -1)]));
 }
 
 #[test]
