@@ -12,7 +12,7 @@ use super::Builder;
 use super::pods::Usage;
 use super::state::{StateNode, node_taints};
 use crate::instance_types::InstanceType;
-use crate::objects::CSINode;
+use crate::objects::{self, CSINode};
 use crate::reason::{Ignored, Reason};
 
 /// Nodes that pods are on.
@@ -20,12 +20,19 @@ pub(super) struct Nodes<'a> {
     by_name: HashMap<&'a str, NodeId, FxBuildHasher>,
     /// What pods use, by node.
     used: Vec<Amounts>,
+    /// How many nodes count; those behind them take no pods.
+    counting: usize,
 }
 
 impl Nodes<'_> {
     /// The node of this name, if there is an object for it.
     pub(super) fn find(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
+    }
+
+    /// Whether a node takes no pods, because its state is not known.
+    pub(super) fn is_bystander(&self, node: NodeId) -> bool {
+        node.index() >= self.counting
     }
 }
 
@@ -36,7 +43,7 @@ impl<'a> Builder<'a> {
             self.objects.csi_nodes.iter().map(|node| (&*node.metadata.name, node)).collect();
         let types: HashMap<&str, &InstanceType, FxBuildHasher> =
             self.options.instance_types.iter().map(|each| (each.name.as_str(), each)).collect();
-        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new() };
+        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new(), counting: 0 };
         for state in states {
             match self.node(state, &csi_nodes, &types) {
                 Ok(node) => {
@@ -54,7 +61,26 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        nodes.counting = self.tables.snapshot.nodes.len();
         nodes
+    }
+
+    /// Adds nodes whose state is not known. They are closed; but pods that spread look at the pods on them.
+    pub(super) fn bystanders(&mut self, bystanders: &[&'a objects::Node], nodes: &mut Nodes<'a>) {
+        for node in bystanders {
+            let state = StateNode { node: Some(node), claim: None };
+            if nodes.by_name.contains_key(&*node.metadata.name) {
+                continue;
+            }
+            // What cannot be read is in the list of ignored objects for another reason already.
+            let Ok(known) = self.node(&state, &HashMap::default(), &HashMap::default()) else {
+                continue;
+            };
+            let id = NodeId::at(self.tables.snapshot.nodes.len());
+            nodes.by_name.insert(&node.metadata.name, id);
+            nodes.used.push(Amounts::default());
+            self.tables.snapshot.nodes.push(Node { open: false, available: Amounts::default(), ..known });
+        }
     }
 
     fn node(

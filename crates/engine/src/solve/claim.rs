@@ -10,7 +10,9 @@ use crate::mask::Mask;
 use crate::model::{CatalogueId, HostPort, PodClass, PodId, PoolId, ReservationId, TaintsId, Volume};
 use crate::options::{MinValues, Reserved};
 use crate::resources::Amounts;
-use crate::solve::failure::{Conflict, Failure, Flags, PoolFailure, TopologyFailure, TypeFailure};
+use crate::solve::failure::{
+    Conflict, Failure, Flags, PoolFailure, TopologyFailure, TypeFailure, VolumeExcess,
+};
 use crate::solve::template::DaemonGroup;
 use crate::solve::variant::Variant;
 use crate::solve::{Change, Core, Solver, claim_host, min_values, volume_counts};
@@ -313,7 +315,7 @@ impl Core<'_> {
         if !class.volumes.is_empty() {
             self.drop_overloaded(&mut rows, claim, class);
             if rows.is_empty() {
-                return Err(Refusal::new(new, true, || PoolFailure::VolumeLimit));
+                return Err(Refusal::new(new, true, || PoolFailure::VolumeLimit(self.excess(claim, class))));
             }
         }
         // A planned node has no name yet, so a pod that asks for one by name cannot have it.
@@ -435,6 +437,24 @@ impl Core<'_> {
                 rows.remove(row);
             }
         }
+    }
+
+    /// The first driver by name that has too many volumes for every type.
+    fn excess(&self, claim: &Claim, class: &PodClass) -> Option<VolumeExcess> {
+        let compiled = &self.compiled[claim.catalogue.index()];
+        let types = compiled.types_of(&claim.rows);
+        let too_many =
+            volume_counts(&claim.volumes, &class.volumes).into_iter().filter_map(|(driver, count)| {
+                let limits = types.iter().map(|type_| {
+                    let limits = &compiled.types()[*type_].volume_limits;
+                    let limit = limits.iter().find(|(of, _)| *of == driver)?.1;
+                    (count > limit).then_some(limit)
+                });
+                let limit = limits.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
+                Some(VolumeExcess { driver, count, limit })
+            });
+        let drivers = &self.world.snapshot.drivers;
+        too_many.min_by_key(|excess| drivers.resolve(u32::from(excess.driver.0)))
     }
 
     fn conflict(&self, existing: SetId, incoming: SetId) -> Conflict {

@@ -179,8 +179,8 @@ impl World {
                 price,
                 available: true,
                 reservation: None,
-                capacity_override: None,
-                overhead_override: None,
+                capacity_override: Vec::new(),
+                overhead_override: Vec::new(),
             })
             .collect();
         let key = self.snapshot.keys.instance_type;
@@ -189,6 +189,7 @@ impl World {
             requirements,
             offerings,
             capacity: self.requests(amounts),
+            without: Vec::new(),
             overhead: Amounts::default(),
             volume_limits: Vec::new(),
             overlaid: Overlaid::default(),
