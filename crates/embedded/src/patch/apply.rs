@@ -25,7 +25,7 @@ pub fn apply(
     force: bool,
     schema: &Schema,
 ) -> Result<Value, Refusal> {
-    check(applied, manager)?;
+    check(applied, manager, schema)?;
     let empty = empty_object(applied, schema);
     let mut managers = match live {
         Some(live) => {
@@ -60,17 +60,24 @@ pub fn apply(
     Ok(object)
 }
 
-fn check(applied: &Value, manager: &Manager<'_>) -> Result<(), Refusal> {
+fn check(applied: &Value, manager: &Manager<'_>, schema: &Schema) -> Result<(), Refusal> {
     let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version != manager.api_version {
-        let expected = manager.api_version;
-        return Err(Refusal::bad_request(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {expected}"
-        )));
+        let kind = applied.get("kind").and_then(Value::as_str).unwrap_or_default();
+        return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
     let managed = applied.pointer("/metadata/managedFields");
     if managed.is_some_and(|fields| !fields.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+    }
+    if let Some(why) = typed::unusable(Type::root(schema), applied) {
+        let text = |pointer: &str| applied.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let object = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
+        let message = format!(
+            "failed to create typed patch object ({object}; {version}, Kind={}): {why}",
+            text("/kind")
+        );
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     Ok(())
 }

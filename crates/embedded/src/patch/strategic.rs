@@ -1,8 +1,8 @@
 //! Strategic merge patches: merge patches that know which lists have keys.
 
+use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::field_error::quoted;
 use crate::refusal::Refusal;
 use crate::schema::{Field, Node, PatchRules, Schema};
 
@@ -159,10 +159,10 @@ fn check_order(changes: &[Value], order: &[Value], key: &str) -> Result<(), Refu
             if order.is_empty() {
                 return Ok(());
             }
-            return Err(Refusal::internal(format!(
+            return Err(failure(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-                Value::from(changes),
-                Value::from(order)
+                go_map(&Value::from(changes)),
+                go_map(&Value::from(order))
             )));
         }
     }
@@ -193,7 +193,7 @@ fn merge_list(items: &mut Vec<Value>, patch: Vec<Value>, place: &Place<'_>) -> R
         return Ok(());
     }
     if key.is_empty() {
-        return Err(Refusal::internal("cannot merge lists without merge key"));
+        return Err(failure("cannot merge lists without merge key"));
     }
     let (mut before, patch) = special_entries(before, patch, key)?;
     let item = place.node.and_then(|node| node.items.as_deref()).map(Field::node);
@@ -229,7 +229,7 @@ fn special_entries(
             }
             Some((Some("replace"), _)) => replace = true,
             Some((Some("merge"), _)) => {
-                return Err(Refusal::internal("merging lists cannot yet be specified in the patch"));
+                return Err(failure("merging lists cannot yet be specified in the patch"));
             }
             Some((_, directive)) => return Err(bad_directive(&directive, &entry)),
         }
@@ -285,13 +285,18 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
+/// Mistakes that the API server takes for its own.
+fn failure(message: impl Into<String>) -> Refusal {
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+}
+
 fn bad_directive(directive: &Value, patch: &Value) -> Refusal {
     let shown = directive.as_str().map_or_else(|| directive.to_string(), str::to_owned);
-    Refusal::internal(format!("unknown patch type: {shown} in map: {}", go_map(patch)))
+    failure(format!("unknown patch type: {shown} in map: {}", go_map(patch)))
 }
 
 fn no_merge_key(entry: &Value, key: &str) -> Refusal {
-    Refusal::internal(format!("map: {} does not contain declared merge key: {key}", go_map(entry)))
+    failure(format!("map: {} does not contain declared merge key: {key}", go_map(entry)))
 }
 
 /// A value as Go prints maps by default.
@@ -307,6 +312,6 @@ fn go_map(value: &Value) -> String {
         }
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
-        other => other.as_str().map_or_else(|| other.to_string(), quoted),
+        other => other.to_string(),
     }
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{FieldSet, Step};
-use crate::schema::{Field, List, Node, Others, Schema};
+use super::fields::{FieldSet, Step, shown_path};
+use crate::field_error::quoted;
+use crate::schema::{Field, List, Node, Schema};
 
 /// What is known about a place: nothing, a node of a schema, or that the value is one whole.
 #[derive(Clone, Copy)]
@@ -90,6 +91,30 @@ impl<'a> Type<'a> {
     }
 }
 
+impl Type<'_> {
+    fn why_no_step(self, item: &Value) -> String {
+        match (self.list(), item) {
+            (Some(List::Map(_)), Value::Null) => {
+                "associative list with keys may not have a null element".to_owned()
+            }
+            (Some(List::Map(keys)), Value::Object(_)) => {
+                let keys: Vec<String> = keys.iter().map(|key| quoted(key)).collect();
+                format!(
+                    "associative list with keys has an element that omits all key fields [{}] \
+                     (and doesn't have default values for any key fields)",
+                    keys.join(" ")
+                )
+            }
+            (Some(List::Map(_)), _) => "associative list with keys may not have non-map elements".to_owned(),
+            (_, Value::Object(_)) => {
+                "associative list without keys has an element that's a map type".to_owned()
+            }
+            (_, Value::Array(_)) => "not supported: associative list with lists as elements".to_owned(),
+            _ => "associative list without keys has an element that's an explicit null".to_owned(),
+        }
+    }
+}
+
 /// Keys in alphabetical order.
 fn sorted(keys: Map<String, Value>) -> String {
     let keys: std::collections::BTreeMap<String, Value> = keys.into_iter().collect();
@@ -139,6 +164,43 @@ fn collect(type_: Type<'_>, value: &Value, path: &mut Vec<Step>, set: &mut Field
                 set.insert(path);
                 path.pop();
             }
+        }
+    }
+}
+
+/// What keeps an applied object from being taken apart: entries without keys or with the same ones.
+pub(crate) fn unusable(type_: Type<'_>, value: &Value) -> Option<String> {
+    unusable_below(type_, value, &mut vec![])
+}
+
+fn unusable_below(type_: Type<'_>, value: &Value, path: &mut Vec<Step>) -> Option<String> {
+    match type_.shape(value) {
+        Shape::Leaf => None,
+        Shape::Map(fields) => fields.iter().find_map(|(name, value)| {
+            path.push(Step::field(name));
+            let found = unusable_below(type_.field(name), value, path);
+            path.pop();
+            found
+        }),
+        Shape::List(items) => {
+            let mut seen = vec![];
+            for (index, item) in items.iter().enumerate() {
+                let place = shown_path(path);
+                let Some(step) = type_.step_to(item) else {
+                    return Some(format!("{place}: element {index}: {}", type_.why_no_step(item)));
+                };
+                if seen.contains(&step) {
+                    return Some(format!("{place}: duplicate entries for key {step}"));
+                }
+                path.push(step.clone());
+                let found = unusable_below(type_.item(), item, path);
+                path.pop();
+                if found.is_some() {
+                    return found;
+                }
+                seen.push(step);
+            }
+            None
         }
     }
 }
@@ -391,33 +453,4 @@ pub(crate) fn with_parents(type_: Type<'_>, set: &FieldSet) -> FieldSet {
     set.include_parents(type_, &|type_: Type<'_>, name| type_.names(name), &|type_: Type<'_>, step| {
         type_.below(step)
     })
-}
-
-/// What an empty object of a type looks like: Go writes some fields of structures even if they are not set.
-pub(crate) fn zero(schema: &Schema) -> Value {
-    Value::Object(zero_fields(schema.node()))
-}
-
-fn zero_fields(node: &Node) -> Map<String, Value> {
-    let mut fields = Map::new();
-    if node.go_type.is_empty() || !matches!(node.others, Others::None) {
-        return fields;
-    }
-    for (name, field) in &node.properties {
-        if let Some(value) = zero_value(field) {
-            fields.insert(name.to_string(), value);
-        }
-    }
-    fields
-}
-
-fn zero_value(field: &Field) -> Option<Value> {
-    match &field.default {
-        Some(Value::Object(default)) if default.is_empty() => Some(Value::Object(zero_fields(field.node()))),
-        Some(Value::String(text)) if text.is_empty() => Some(Value::String(String::new())),
-        Some(Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Number(number.clone())),
-        Some(Value::Bool(false)) => Some(Value::Bool(false)),
-        _ if field.is_required_list() => Some(Value::Null),
-        _ => None,
-    }
 }
