@@ -69,7 +69,12 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    fn new(mistake: Mistake, field: impl Into<String>, shown: Option<String>, detail: impl Into<String>) -> Self {
+    fn new(
+        mistake: Mistake,
+        field: impl Into<String>,
+        shown: Option<String>,
+        detail: impl Into<String>,
+    ) -> Self {
         Self { mistake, field: field.into(), shown, detail: detail.into() }
     }
 

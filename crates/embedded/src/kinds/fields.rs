@@ -57,7 +57,8 @@ fn event(group: &str, object: &Value, path: &str) -> Option<String> {
             return Some(shown.to_owned());
         }
         _ => path.strip_prefix(prefix).is_some_and(|field| {
-            ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"].contains(&field)
+            ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"]
+                .contains(&field)
         }),
     };
     known.then(|| shown(object.at(path)))
@@ -78,13 +79,10 @@ pub(super) fn refusal(group: &str, kind: &str, path: &str) -> String {
         ("resource.k8s.io", "ResourceSlice") => {
             format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {path}")
         }
-        (
-            "",
-            "Pod" | "Node" | "ReplicationController" | "Event" | "Namespace" | "Secret" | "Service",
-        )
+        ("", "Pod" | "Node" | "ReplicationController" | "Event" | "Namespace" | "Secret" | "Service")
         | ("events.k8s.io", "Event") => format!("field label not supported: {path}"),
-        _ => format!(
-            "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        ),
+        _ => {
+            format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
     }
 }

@@ -13,7 +13,9 @@ const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
 fn name_rules(group: &str, kind: &str, name: &str, prefix: bool) -> Vec<String> {
     let segment = matches!(
         (group, kind),
-        ("", "Event") | ("policy", "PodDisruptionBudget") | ("rbac.authorization.k8s.io" | "events.k8s.io", _)
+        ("", "Event")
+            | ("policy", "PodDisruptionBudget")
+            | ("rbac.authorization.k8s.io" | "events.k8s.io", _)
     );
     if segment {
         return match (prefix, name) {
@@ -65,7 +67,9 @@ pub(super) fn validate(
     match (namespaced, namespace.is_empty()) {
         (true, true) => errors.push(FieldError::required("metadata.namespace", "")),
         (true, false) => check(&mut errors, "metadata.namespace", namespace, dns_label),
-        (false, false) => errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type")),
+        (false, false) => {
+            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"))
+        }
         (false, true) => {}
     }
     if metadata.number("generation").is_some_and(|generation| generation < 0) {
@@ -150,7 +154,12 @@ fn owner_references(metadata: &Value, errors: &mut Vec<FieldError>) {
                         "Only one reference can have Controller set to true. Found \"true\" in references for \
                          {first} and {name}"
                     );
-                    errors.push(FieldError::invalid(FIELD, metadata.at("ownerReferences"), detail));
+                    let all = metadata.list("ownerReferences").iter();
+                    let all: Vec<String> =
+                        all.map(|reference| shape::written("meta.OwnerReference", reference)).collect();
+                    let mut error = FieldError::invalid(FIELD, reference, detail);
+                    error.shown = Some(format!("[{}]", all.join(",")));
+                    errors.push(error);
                 }
             }
         }
@@ -212,14 +221,9 @@ pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
         let value = Value::from(generation(metadata));
         errors.push(FieldError::invalid("metadata.generation", &value, "must not be decremented"));
     }
-    for key in [
-        "name",
-        "namespace",
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ] {
+    for key in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
         immutable(metadata, before, key, &format!("metadata.{key}"), &mut errors);
     }
     common(metadata, &mut errors);

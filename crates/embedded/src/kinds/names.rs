@@ -106,7 +106,8 @@ pub(crate) fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
-                wrong.extend(subdomain(prefix, "bytes").into_iter().map(|text| format!("prefix part {text}")));
+                wrong
+                    .extend(subdomain(prefix, "bytes").into_iter().map(|text| format!("prefix part {text}")));
             }
             name
         }

@@ -37,11 +37,8 @@ pub(super) fn validate_update(node: &Value, old: &Value) -> Vec<FieldError> {
         if addresses.contains(&address) {
             let mut error = FieldError::duplicate(format!("status.addresses[{index}]"), address);
             // Shown with the names of Go's own type.
-            error.shown = Some(format!(
-                "{{\"Type\":{},\"Address\":{}}}",
-                address.at("type"),
-                address.at("address")
-            ));
+            error.shown =
+                Some(format!("{{\"Type\":{},\"Address\":{}}}", address.at("type"), address.at("address")));
             errors.push(error);
         }
         addresses.push(address);
@@ -50,8 +47,11 @@ pub(super) fn validate_update(node: &Value, old: &Value) -> Vec<FieldError> {
     let detail = "node updates may not change podCIDR except from \"\" to valid";
     if !before.is_empty() {
         let now = node.list("spec.podCIDRs");
-        let changes =
-            if now.len() == before.len() { now.iter().zip(before).filter(|(a, b)| a != b).count() } else { 1 };
+        let changes = if now.len() == before.len() {
+            now.iter().zip(before).filter(|(a, b)| a != b).count()
+        } else {
+            1
+        };
         for _ in 0..changes {
             errors.push(FieldError::forbidden("spec.podCIDRs", detail));
         }

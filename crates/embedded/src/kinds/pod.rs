@@ -20,11 +20,11 @@ mod volumes;
 
 pub(super) use requests::resource_amount;
 pub(super) use scheduling::{node_selector, taint_effect};
-pub(super) use update::difference;
 pub(super) use status::validate_status_update;
+pub(super) use update::difference;
 pub(super) use update::{validate_ephemeral_containers_update, validate_update};
-pub(super) use validate::validate_create;
 pub(super) use validate::template;
+pub(super) use validate::validate_create;
 
 /// How long a pod stays on a node that is gone, in seconds.
 const DEFAULT_TOLERATION_SECONDS: i64 = 300;

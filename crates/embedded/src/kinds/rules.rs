@@ -57,7 +57,8 @@ pub(crate) fn count_or_percent(errors: &mut Vec<FieldError>, field: &str, value:
 
 /// A percentage above one hundred.
 pub(crate) fn at_most_all(errors: &mut Vec<FieldError>, field: &str, value: &Value) {
-    let number = value.as_str().and_then(|text| text.strip_suffix('%')).and_then(|text| text.parse::<i64>().ok());
+    let number =
+        value.as_str().and_then(|text| text.strip_suffix('%')).and_then(|text| text.parse::<i64>().ok());
     if number.is_some_and(|number| number > 100) {
         errors.push(FieldError::invalid(field, value, "must not be greater than 100%"));
     }
@@ -125,4 +126,11 @@ pub(crate) fn ip_address(errors: &mut Vec<FieldError>, field: String, text: &str
         let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
         errors.push(FieldError::invalid(field, &Value::from(text), detail));
     }
+}
+
+/// A mistake that shows a whole selector, its fields in the order of Go's type.
+pub(crate) fn invalid_selector(field: &str, selector: &Value, detail: &str) -> FieldError {
+    let mut error = FieldError::invalid(field, selector, detail);
+    error.shown = Some(super::shape::written("meta.LabelSelector", selector));
+    error
 }

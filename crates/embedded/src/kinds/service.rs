@@ -45,22 +45,13 @@ pub(super) fn validate(service: &Value) -> Vec<FieldError> {
         self::port(&mut errors, &format!("spec.ports[{index}]"), port, ports.len() > 1, &mut names);
     }
     metadata::labels(spec, "selector", "spec.selector", &mut errors);
-    one_of(
-        &mut errors,
-        "spec.sessionAffinity".to_owned(),
-        spec.at("sessionAffinity"),
-        &["ClientIP", "None"],
-    );
+    one_of(&mut errors, "spec.sessionAffinity".to_owned(), spec.at("sessionAffinity"), &["ClientIP", "None"]);
     let address = spec.text("clusterIP");
     if !address.is_empty() && !headless && kind != "ExternalName" {
         ip_address(&mut errors, "spec.clusterIPs[0]".to_owned(), address);
     }
     for (index, address) in spec.list("externalIPs").iter().enumerate() {
-        ip_address(
-            &mut errors,
-            format!("spec.externalIPs[{index}]"),
-            address.as_str().unwrap_or_default(),
-        );
+        ip_address(&mut errors, format!("spec.externalIPs[{index}]"), address.as_str().unwrap_or_default());
     }
     let accepted = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     one_of(&mut errors, "spec.type".to_owned(), spec.at("type"), &accepted);
@@ -136,7 +127,8 @@ pub(super) fn validate_update(service: &Value, old: &Value) -> Vec<FieldError> {
     let external = |service: &Value| service.text("spec.type") == "ExternalName";
     if !external(service) && !external(old) && !before.is_empty() && new != before {
         let addresses = service.at("spec.clusterIPs");
-        let detail = if new.is_empty() { "primary clusterIP can not be unset" } else { "may not change once set" };
+        let detail =
+            if new.is_empty() { "primary clusterIP can not be unset" } else { "may not change once set" };
         errors.push(FieldError::invalid("spec.clusterIPs[0]", addresses, detail));
     }
     errors.extend(validate(service));

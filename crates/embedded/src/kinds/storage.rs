@@ -284,12 +284,7 @@ fn class(errors: &mut Vec<FieldError>, class: &Value) {
             errors.push(FieldError::invalid("parameters", &Value::from(""), "field can not be empty."));
         }
     }
-    supported(
-        errors,
-        "reclaimPolicy".to_owned(),
-        class.at("reclaimPolicy"),
-        &["Delete", "Retain"],
-    );
+    supported(errors, "reclaimPolicy".to_owned(), class.at("reclaimPolicy"), &["Delete", "Retain"]);
     supported(
         errors,
         "volumeBindingMode".to_owned(),
@@ -349,7 +344,8 @@ fn csi_node(errors: &mut Vec<FieldError>, node: &Value) {
 
 fn csi_node_change(errors: &mut Vec<FieldError>, node: &Value, old: &Value) {
     for before in old.list("spec.drivers") {
-        for driver in node.list("spec.drivers").iter().filter(|driver| driver.at("name") == before.at("name")) {
+        for driver in node.list("spec.drivers").iter().filter(|driver| driver.at("name") == before.at("name"))
+        {
             let (mut driver, mut before) = (driver.clone(), before.clone());
             for one in [&mut driver, &mut before] {
                 take_over(one, &json!({}), "allocatable");

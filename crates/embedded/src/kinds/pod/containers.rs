@@ -70,13 +70,7 @@ fn init_containers<'a>(
 }
 
 /// Rules on any container.
-fn common(
-    errors: &mut Vec<FieldError>,
-    field: &str,
-    container: &Value,
-    spec: &Value,
-    volumes: &Volumes<'_>,
-) {
+fn common(errors: &mut Vec<FieldError>, field: &str, container: &Value, spec: &Value, volumes: &Volumes<'_>) {
     if needed(errors, format!("{field}.name"), container.text("name")) {
         check(errors, format!("{field}.name"), container.text("name"), dns_label);
     }
@@ -233,7 +227,9 @@ fn value_from(errors: &mut Vec<FieldError>, field: &str, variable: &Value) {
         }
     }
     let detail = match sources {
-        0 => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
         _ if !variable.text("value").is_empty() => "may not be specified when `value` is not empty",
         1 => return,
         _ => "may not have more than one field specified at a time",
@@ -259,13 +255,17 @@ pub(super) fn field_reference(
         }
         Some(("metadata.labels", key)) => check(errors, field, key, qualified_name),
         Some(_) => {
-            let detail = format!("error converting fieldPath: field label does not support subscript: {path}");
+            let detail =
+                format!("error converting fieldPath: field label does not support subscript: {path}");
             errors.push(FieldError::invalid(format!("{field}.fieldPath"), &Value::from(path), detail));
         }
         None if accepted.contains(&path) => {}
         None => {
             let known = FIELD_PATHS.contains(&path)
-                || matches!(path, "metadata.annotations" | "metadata.labels" | "spec.restartPolicy" | "status.phase");
+                || matches!(
+                    path,
+                    "metadata.annotations" | "metadata.labels" | "spec.restartPolicy" | "status.phase"
+                );
             let field = format!("{field}.fieldPath");
             if known {
                 errors.push(FieldError::not_supported(field, &Value::from(path), accepted));
@@ -403,6 +403,15 @@ fn devices(errors: &mut Vec<FieldError>, field: &str, container: &Value, volumes
             }
         }
         needed(errors, format!("{field}.devicePath"), path);
+        let mounts = container.list("volumeMounts");
+        if mounts.iter().any(|mount| mount.text("name") == name) {
+            let detail = "must not already exist in volumeMounts";
+            errors.push(FieldError::invalid(format!("{field}.name"), &Value::from(name), detail));
+        }
+        if mounts.iter().any(|mount| mount.text("mountPath") == path) {
+            let detail = "must not already exist as a path in volumeMounts";
+            errors.push(FieldError::invalid(format!("{field}.devicePath"), &Value::from(path), detail));
+        }
     }
 }
 

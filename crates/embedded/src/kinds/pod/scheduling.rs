@@ -109,7 +109,8 @@ fn node_field(errors: &mut Vec<FieldError>, field: &str, requirement: &Value) {
     match requirement.text("operator") {
         "In" | "NotIn" => {
             if values.len() != 1 {
-                let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                let detail =
+                    "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
                 errors.push(FieldError::required(format!("{field}.values"), detail));
             }
         }
@@ -149,7 +150,12 @@ fn label_keys(errors: &mut Vec<FieldError>, field: &str, term: &Value) {
             continue;
         }
         for (index, key) in keys.iter().enumerate() {
-            check(errors, format!("{field}.{list}[{index}]"), key.as_str().unwrap_or_default(), qualified_name);
+            check(
+                errors,
+                format!("{field}.{list}[{index}]"),
+                key.as_str().unwrap_or_default(),
+                qualified_name,
+            );
         }
     }
     let keys: Vec<&str> = term.list("matchLabelKeys").iter().filter_map(Value::as_str).collect();
@@ -220,7 +226,7 @@ pub(super) fn spread(errors: &mut Vec<FieldError>, field: &str, spec: &Value) {
 
 fn positive(errors: &mut Vec<FieldError>, field: String, number: i64) {
     if number <= 0 {
-        errors.push(FieldError::invalid(field, &Value::from(number), "must be greater than 0"));
+        errors.push(FieldError::invalid(field, &Value::from(number), "must be greater than zero"));
     }
 }
 

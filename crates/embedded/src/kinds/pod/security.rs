@@ -27,7 +27,11 @@ pub(super) fn pod(errors: &mut Vec<FieldError>, spec_field: &str, spec: &Value) 
     }
     if spec.flag("shareProcessNamespace") && spec.flag("hostPID") {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.push(FieldError::invalid(format!("{field}.shareProcessNamespace"), &Value::from(true), detail));
+        errors.push(FieldError::invalid(
+            format!("{field}.shareProcessNamespace"),
+            &Value::from(true),
+            detail,
+        ));
     }
     if context.has("fsGroupChangePolicy") {
         let policy = context.at("fsGroupChangePolicy");
@@ -50,7 +54,8 @@ pub(super) fn container(errors: &mut Vec<FieldError>, field: &str, context: &Val
         }
         for capability in context.list("capabilities.add") {
             if capability == "CAP_SYS_ADMIN" {
-                let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+                let detail =
+                    "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
                 errors.push(shown_context(field, context, detail));
             }
         }
@@ -76,12 +81,20 @@ fn shown_context(field: &str, context: &Value, detail: &str) -> FieldError {
         context.at("readOnlyRootFilesystem"),
         context.at("allowPrivilegeEscalation"),
         context.at("procMount"),
-        context.at("seccompProfile"),
-        context.at("appArmorProfile"),
+        shown_profile(context.at("seccompProfile")),
+        shown_profile(context.at("appArmorProfile")),
     );
     let mut error = FieldError::invalid(field, context, detail);
     error.shown = Some(shown);
     error
+}
+
+fn shown_profile(profile: &Value) -> String {
+    if profile.is_null() {
+        return "null".to_owned();
+    }
+    let (kind, local) = (profile.at("type"), profile.at("localhostProfile"));
+    format!("{{\"Type\":{kind},\"LocalhostProfile\":{local}}}")
 }
 
 fn seccomp(errors: &mut Vec<FieldError>, field: &str, profile: &Value) {
@@ -90,7 +103,10 @@ fn seccomp(errors: &mut Vec<FieldError>, field: &str, profile: &Value) {
     }
     let kind = profile.text("type");
     if kind.is_empty() {
-        errors.push(FieldError::required(format!("{field}.type"), "type is required when seccompProfile is set"));
+        errors.push(FieldError::required(
+            format!("{field}.type"),
+            "type is required when seccompProfile is set",
+        ));
     } else {
         let accepted = ["Localhost", "RuntimeDefault", "Unconfined"];
         supported(errors, format!("{field}.type"), profile.at("type"), &accepted);
@@ -104,11 +120,7 @@ fn seccomp(errors: &mut Vec<FieldError>, field: &str, profile: &Value) {
         (false, true) => {
             let mut error =
                 FieldError::invalid(local, profile, "can only be set when seccomp type is Localhost");
-            error.shown = Some(format!(
-                "{{\"Type\":{},\"LocalhostProfile\":{}}}",
-                profile.at("type"),
-                profile.at("localhostProfile")
-            ));
+            error.shown = Some(shown_profile(profile));
             errors.push(error);
         }
         (false, false) => {}

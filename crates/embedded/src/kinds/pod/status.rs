@@ -48,9 +48,10 @@ fn nominated_node(errors: &mut Vec<FieldError>, pod: &Value, old: &Value) {
 fn restarts(errors: &mut Vec<FieldError>, list: &str, pod: &Value, old: &Value) {
     let specs = if list == "containerStatuses" { "containers" } else { "initContainers" };
     for (index, before) in old.at("status").list(list).iter().enumerate() {
-        let Some(code) = before.number("state.terminated.exitCode").or_else(|| {
-            before.has("state.terminated").then_some(0)
-        }) else {
+        let Some(code) = before
+            .number("state.terminated.exitCode")
+            .or_else(|| before.has("state.terminated").then_some(0))
+        else {
             continue;
         };
         let name = before.text("name");

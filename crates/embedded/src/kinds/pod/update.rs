@@ -58,7 +58,8 @@ fn with_changeable(new: &Value, before: &Value) -> Value {
     let mut munged = new.clone();
     for list in ["containers", "initContainers"] {
         let old = before.list(list);
-        for (container, old) in munged.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().zip(old)
+        for (container, old) in
+            munged.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().zip(old)
         {
             take_over(container, old, "image");
         }
@@ -75,8 +76,7 @@ fn with_changeable(new: &Value, before: &Value) -> Value {
 
 fn mirror_annotation(errors: &mut Vec<FieldError>, pod: &Value, old: &Value) {
     const KEY: &str = "kubernetes.io/config.mirror";
-    let (new, before) =
-        (pod.at("metadata.annotations").get(KEY), old.at("metadata.annotations").get(KEY));
+    let (new, before) = (pod.at("metadata.annotations").get(KEY), old.at("metadata.annotations").get(KEY));
     let detail = match (before, new) {
         (Some(before), new) if new != Some(before) => "may not remove or update mirror pod annotation",
         (None, Some(_)) => "may not add mirror pod annotation",
@@ -232,7 +232,8 @@ pub(in crate::kinds) fn validate_ephemeral_containers_update(pod: &Value, old: &
             }
             Some(container) if container != before => {
                 let difference = difference(before, container);
-                let detail = format!("existing ephemeral containers {name:?} may not be changed\n{difference}");
+                let detail =
+                    format!("existing ephemeral containers {name:?} may not be changed\n{difference}");
                 errors.push(FieldError::forbidden(FIELD, detail));
             }
             Some(_) => {}

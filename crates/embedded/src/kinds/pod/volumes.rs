@@ -139,11 +139,7 @@ fn source(errors: &mut Vec<FieldError>, field: &str, volume: &Value, pod: Option
                     let claim = format!("{pod}-{name}");
                     for wrong in dns_subdomain(&claim) {
                         let detail = format!("PVC name {claim:?}: {wrong}");
-                        errors.push(FieldError::invalid(
-                            format!("{field}.name"),
-                            &Value::from(name),
-                            detail,
-                        ));
+                        errors.push(FieldError::invalid(format!("{field}.name"), &Value::from(name), detail));
                     }
                 }
             }
