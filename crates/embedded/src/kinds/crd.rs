@@ -124,8 +124,15 @@ fn spec(errors: &mut Vec<FieldError>, spec: &Value) {
             errors.push(FieldError::required(format!("spec.versions[{index}].schema.openAPIV3Schema"), ""));
         }
     }
+    // What all versions have in common is looked at once, and said to be in the spec itself.
+    let common = |key: &str| versions.iter().all(|version| version.at(key) == versions[0].at(key));
+    let common_columns = common("additionalPrinterColumns");
     for (index, version) in versions.iter().enumerate() {
-        self::version(errors, &format!("spec.versions[{index}]"), version);
+        let field = format!("spec.versions[{index}]");
+        self::version(errors, &field, version);
+        if !common_columns {
+            columns(errors, &field, version);
+        }
     }
     let names: BTreeSet<&str> = versions.iter().map(|version| version.text("name")).collect();
     if names.len() != versions.len() {
@@ -136,7 +143,14 @@ fn spec(errors: &mut Vec<FieldError>, spec: &Value) {
         let detail = "must have exactly one version marked as storage version";
         errors.push(FieldError::invalid("spec.versions", spec.at("versions"), detail));
     }
+    if let Some(first) = versions.first() {
+        let name = first.text("name");
+        joined(errors, "spec.version".to_owned(), name, &dns_1035_label(name));
+    }
     self::names(errors, spec.at("names"));
+    if common_columns && let Some(first) = versions.first() {
+        columns(errors, "spec", first);
+    }
     let strategy = spec.at("conversion.strategy");
     one_of(errors, "spec.conversion.strategy".to_owned(), strategy, &["None", "Webhook"]);
     if strategy == "Webhook" {
@@ -158,6 +172,9 @@ fn version(errors: &mut Vec<FieldError>, field: &str, version: &Value) {
         let warning = version.at("deprecationWarning");
         errors.push(FieldError::invalid(format!("{field}.deprecationWarning"), warning, detail));
     }
+}
+
+fn columns(errors: &mut Vec<FieldError>, field: &str, version: &Value) {
     for (index, column) in version.list("additionalPrinterColumns").iter().enumerate() {
         self::column(errors, &format!("{field}.additionalPrinterColumns[{index}]"), column);
     }

@@ -154,7 +154,12 @@ fn owner_references(metadata: &Value, errors: &mut Vec<FieldError>) {
                         "Only one reference can have Controller set to true. Found \"true\" in references for \
                          {first} and {name}"
                     );
-                    errors.push(FieldError::invalid(FIELD, metadata.at("ownerReferences"), detail));
+                    let all = metadata.list("ownerReferences").iter();
+                    let all: Vec<String> =
+                        all.map(|reference| shape::written("meta.OwnerReference", reference)).collect();
+                    let mut error = FieldError::invalid(FIELD, reference, detail);
+                    error.shown = Some(format!("[{}]", all.join(",")));
+                    errors.push(error);
                 }
             }
         }

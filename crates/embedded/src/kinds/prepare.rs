@@ -62,7 +62,8 @@ fn has_status(group: &str, kind: &str) -> bool {
 
 pub(super) fn create(context: &Context<'_>, object: &mut Value) {
     let (group, kind) = (context.group, context.kind);
-    let generated = !matches!(generation(group, kind), Generation::None);
+    // Drivers only get one when they change.
+    let generated = !matches!(generation(group, kind), Generation::None) && kind != "CSIDriver";
     if let Some(metadata) = object.as_object_mut().and_then(|map| child(map, "metadata")) {
         metadata.remove("deletionTimestamp");
         metadata.remove("deletionGracePeriodSeconds");

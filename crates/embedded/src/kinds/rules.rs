@@ -127,3 +127,10 @@ pub(crate) fn ip_address(errors: &mut Vec<FieldError>, field: String, text: &str
         errors.push(FieldError::invalid(field, &Value::from(text), detail));
     }
 }
+
+/// A mistake that shows a whole selector, its fields in the order of Go's type.
+pub(crate) fn invalid_selector(field: &str, selector: &Value, detail: &str) -> FieldError {
+    let mut error = FieldError::invalid(field, selector, detail);
+    error.shown = Some(super::shape::written("meta.LabelSelector", selector));
+    error
+}

@@ -153,6 +153,34 @@ pub(crate) fn is_built_in(group: &str, kind: &str) -> bool {
     SHAPES.kinds.contains_key(format!("{group}/{kind}").as_str())
 }
 
+/// A value of a type as Go writes it: fields in the type's order, not the alphabet's.
+pub(crate) fn written(name: &str, value: &Value) -> String {
+    SHAPES
+        .types
+        .get_key_value(name)
+        .map_or_else(|| value.to_string(), |(name, _)| in_order(&Shape::Struct(name), value))
+}
+
+fn in_order(shape: &Shape, value: &Value) -> String {
+    match (shape, value) {
+        (Shape::Pointer(inner), _) => in_order(inner, value),
+        (Shape::List(inner), Value::Array(list)) => {
+            let all: Vec<String> = list.iter().map(|one| in_order(inner, one)).collect();
+            format!("[{}]", all.join(","))
+        }
+        (Shape::Struct(name), Value::Object(map)) => {
+            let fields = SHAPES.types.get(name).map(Vec::as_slice).unwrap_or_default();
+            let all: Vec<String> = fields
+                .iter()
+                .filter_map(|field| Some((field, map.get(field.name)?)))
+                .map(|(field, value)| format!("\"{}\":{}", field.name, in_order(&field.shape, value)))
+                .collect();
+            format!("{{{}}}", all.join(","))
+        }
+        _ => value.to_string(),
+    }
+}
+
 /// Reads: drops what the type does not know and puts every struct in its place.
 fn open(shape: &Shape, value: &mut Value, defaults: Visit<'_>) {
     match shape {

@@ -15,8 +15,12 @@ pub(super) fn fill(name: &str, map: &mut Map<String, Value>) {
         "apps.ReplicaSetSpec" => set_missing(map, "replicas", 1),
         "apps.DaemonSetSpec" => daemon_set(map),
         "apps.StatefulSetSpec" => stateful_set(map),
-        "batch.Job" => job_labels(map),
-        "batch.JobSpec" => job(map),
+        "batch.Job" => {
+            job_labels(map);
+            if let Some(spec) = child(map, "spec") {
+                job(spec);
+            }
+        }
         "batch.CronJobSpec" => {
             set_empty(map, "concurrencyPolicy", "Allow");
             set_missing(map, "suspend", false);
@@ -90,9 +94,9 @@ fn job_labels(map: &mut Map<String, Value>) {
     }
 }
 
+/// Templates of cron jobs are only filled in when a job is made of them.
 fn job(map: &mut Map<String, Value>) {
     let given = |map: &Map<String, Value>, key: &str| map.get(key).is_some_and(|value| !value.is_null());
-    // Templates of cron jobs are filled in when a job is made of them.
     if !given(map, "completions") && !given(map, "parallelism") {
         set_missing(map, "completions", 1);
     }

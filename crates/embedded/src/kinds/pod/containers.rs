@@ -403,6 +403,15 @@ fn devices(errors: &mut Vec<FieldError>, field: &str, container: &Value, volumes
             }
         }
         needed(errors, format!("{field}.devicePath"), path);
+        let mounts = container.list("volumeMounts");
+        if mounts.iter().any(|mount| mount.text("name") == name) {
+            let detail = "must not already exist in volumeMounts";
+            errors.push(FieldError::invalid(format!("{field}.name"), &Value::from(name), detail));
+        }
+        if mounts.iter().any(|mount| mount.text("mountPath") == path) {
+            let detail = "must not already exist as a path in volumeMounts";
+            errors.push(FieldError::invalid(format!("{field}.devicePath"), &Value::from(path), detail));
+        }
     }
 }
 

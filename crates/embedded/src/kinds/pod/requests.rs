@@ -10,7 +10,12 @@ use super::super::names::{check, dns_label, qualified_name};
 use crate::field_error::{FieldError, Mistake};
 
 fn amount(value: &Value) -> Option<Quantity> {
-    value.as_str().and_then(|text| text.parse().ok())
+    match value {
+        Value::String(text) => text.parse().ok(),
+        // Clients may write plain numbers; this is asked before they are rewritten, too.
+        Value::Number(number) => number.to_string().parse().ok(),
+        _ => None,
+    }
 }
 
 /// What all containers ask for together: regular ones and sidecars add up, other init containers run alone.
@@ -239,6 +244,10 @@ fn claim_names(errors: &mut Vec<FieldError>, list: &str, resources: &Value, clai
         if !claims.contains(&name) {
             let mut sorted = claims.to_vec();
             sorted.sort_unstable();
+<<<<<<< HEAD
+=======
+            sorted.dedup();
+>>>>>>> emb-kinds
             let rest = if sorted.is_empty() {
                 " which is empty".to_owned()
             } else {

@@ -226,7 +226,7 @@ pub(super) fn spread(errors: &mut Vec<FieldError>, field: &str, spec: &Value) {
 
 fn positive(errors: &mut Vec<FieldError>, field: String, number: i64) {
     if number <= 0 {
-        errors.push(FieldError::invalid(field, &Value::from(number), "must be greater than 0"));
+        errors.push(FieldError::invalid(field, &Value::from(number), "must be greater than zero"));
     }
 }
 

@@ -81,12 +81,20 @@ fn shown_context(field: &str, context: &Value, detail: &str) -> FieldError {
         context.at("readOnlyRootFilesystem"),
         context.at("allowPrivilegeEscalation"),
         context.at("procMount"),
-        context.at("seccompProfile"),
-        context.at("appArmorProfile"),
+        shown_profile(context.at("seccompProfile")),
+        shown_profile(context.at("appArmorProfile")),
     );
     let mut error = FieldError::invalid(field, context, detail);
     error.shown = Some(shown);
     error
+}
+
+fn shown_profile(profile: &Value) -> String {
+    if profile.is_null() {
+        return "null".to_owned();
+    }
+    let (kind, local) = (profile.at("type"), profile.at("localhostProfile"));
+    format!("{{\"Type\":{kind},\"LocalhostProfile\":{local}}}")
 }
 
 fn seccomp(errors: &mut Vec<FieldError>, field: &str, profile: &Value) {
@@ -112,11 +120,7 @@ fn seccomp(errors: &mut Vec<FieldError>, field: &str, profile: &Value) {
         (false, true) => {
             let mut error =
                 FieldError::invalid(local, profile, "can only be set when seccomp type is Localhost");
-            error.shown = Some(format!(
-                "{{\"Type\":{},\"LocalhostProfile\":{}}}",
-                profile.at("type"),
-                profile.at("localhostProfile")
-            ));
+            error.shown = Some(shown_profile(profile));
             errors.push(error);
         }
         (false, false) => {}

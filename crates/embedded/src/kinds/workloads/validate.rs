@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::get::{Get, is_empty, take_over};
 use super::super::names::{check, dns_label};
 use super::super::rules::{
-    at_most_all, count_or_percent, label_selector, not_negative, one_of, selects, unchanged,
+    at_most_all, count_or_percent, invalid_selector, label_selector, not_negative, one_of, selects, unchanged,
 };
 use super::super::{metadata, pod, storage};
 use crate::field_error::FieldError;
@@ -42,6 +42,9 @@ pub(in crate::kinds) fn validate_update(kind: &str, object: &Value, old: &Value)
     let mut errors = Vec::new();
     let (spec, before) = (object.at("spec"), old.at("spec"));
     let immutable = |errors: &mut Vec<FieldError>, key: &str| {
+        if key == "selector" && spec.at(key) != before.at(key) {
+            return errors.push(invalid_selector("spec.selector", spec.at(key), "field is immutable"));
+        }
         unchanged(errors, &format!("spec.{key}"), spec.at(key), before.at(key));
     };
     match kind {
@@ -81,19 +84,16 @@ fn needed_selector(errors: &mut Vec<FieldError>, spec: &Value, empty: &str) {
     }
     label_selector(errors, "spec.selector", selector);
     if is_empty(selector.at("matchLabels")) && is_empty(selector.at("matchExpressions")) {
-        errors.push(FieldError::invalid("spec.selector", selector, empty));
+        errors.push(invalid_selector("spec.selector", selector, empty));
     }
 }
 
 fn template_labels(errors: &mut Vec<FieldError>, spec: &Value) {
-    let selector = spec.at("selector");
-    let (selector_is_empty, labels) = (is_empty(selector), spec.at("template.metadata.labels"));
-    if !selector_is_empty && !selects(selector, labels) {
-        errors.push(FieldError::invalid(
-            "spec.template.metadata.labels",
-            labels,
-            "`selector` does not match template `labels`",
-        ));
+    let (selector, labels) = (spec.at("selector"), spec.at("template.metadata.labels"));
+    // No selector at all selects nothing.
+    if selector.is_null() || !selects(selector, labels) {
+        let detail = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
     }
 }
 
@@ -216,7 +216,7 @@ fn daemon_set(errors: &mut Vec<FieldError>, spec: &Value) {
         && is_empty(selector.at("matchExpressions"))
     {
         let detail = "empty selector is invalid for daemonset";
-        errors.push(FieldError::invalid("spec.selector", selector, detail));
+        errors.push(invalid_selector("spec.selector", selector, detail));
     }
     pod::template(errors, "spec.template", spec.at("template"));
     runs_for_good(errors, spec, "DaemonSet");
@@ -388,7 +388,7 @@ fn generated_selector(errors: &mut Vec<FieldError>, job: &Value) {
     });
     if !selects(spec.at("selector"), &expected) {
         let detail = "`selector` not auto-generated";
-        errors.push(FieldError::invalid("spec.selector", spec.at("selector"), detail));
+        errors.push(invalid_selector("spec.selector", spec.at("selector"), detail));
     }
 }
 
