@@ -5,7 +5,7 @@ use super::Rollout;
 
 impl Rollout<'_> {
     pub(super) fn roll(&mut self) {
-        if self.creates {
+        if self.creates.is_some() {
             return;
         }
         let target = self.new_replicas();
