@@ -79,7 +79,7 @@ impl Driver {
             let ready = self.cache.is_synced() && !self.queue.is_idle();
             tokio::select! {
                 biased;
-                Some((item, done)) = self.running.next() => self.finish(item, done),
+                Some((item, done)) = self.running.next() => self.finish(&item, done),
                 seen = self.watches.next() => match seen {
                     Some(seen) => self.observe(seen),
                     None => return Err(Error::WatchesEnded),
@@ -154,7 +154,7 @@ impl Driver {
         }
     }
 
-    fn finish(&mut self, item: Item, done: Done) {
+    fn finish(&mut self, item: &Item, done: Done) {
         let now = self.clock.now();
         let mut failed = false;
         let change = match done {
@@ -173,22 +173,22 @@ impl Driver {
         if let Some(change) = change {
             self.changed(&change, now);
         }
-        let Some(work) = self.work.get_mut(&item) else { return };
+        let Some(work) = self.work.get_mut(item) else { return };
         work.left -= 1;
         work.failed |= failed;
         if work.left > 0 {
             return;
         }
-        let Some(work) = self.work.remove(&item) else { return };
+        let Some(work) = self.work.remove(item) else { return };
         if work.failed {
             if let Controller::Component(number) = item.controller
                 && let Some(component) = self.components.get_mut(number)
             {
                 component.failed();
             }
-            self.queue.failed(&item, now);
+            self.queue.failed(item, now);
         } else {
-            self.queue.done(&item, work.again);
+            self.queue.done(item, work.again);
         }
     }
 }

@@ -70,7 +70,7 @@ impl Rollout<'_> {
             &self.deployment.metadata,
             json!({"status": {"collisionCount": count + 1}}),
         );
-        self.creates = taken.metadata.name.clone();
+        self.creates.clone_from(&taken.metadata.name);
     }
 
     fn new_set(&self, name: &str, hash: &str, revision: i64, replicas: i32) -> Value {

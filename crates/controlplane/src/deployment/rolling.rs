@@ -46,7 +46,7 @@ impl Rollout<'_> {
                 cleaned += step;
             }
         }
-        let available: i32 = self.all().map(|set| set.available()).sum();
+        let available: i32 = self.all().map(super::Set::available).sum();
         let mut left = available - needed;
         for at in 0..self.old.len() {
             let replicas = self.old[at].replicas;

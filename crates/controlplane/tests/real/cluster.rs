@@ -98,8 +98,8 @@ impl Cluster {
             Ok((quiet >= 6).then_some(()))
         })
         .expect("a quiet cluster");
-        let list: Value = serde_json::from_str(&last).expect("JSON");
-        list["items"].as_array().cloned().unwrap_or_default()
+        let answer: Value = serde_json::from_str(&last).expect("JSON");
+        answer["items"].as_array().cloned().unwrap_or_default()
     }
 }
 
