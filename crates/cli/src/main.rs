@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 mod crds;
 mod plan;
+mod up;
 
 /// Just-in-time nodes for any Kubernetes cluster.
 #[derive(Parser)]
@@ -21,12 +22,14 @@ struct Cli {
 enum Command {
     Crds(crds::Args),
     Plan(plan::Args),
+    Up(up::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Plan(args) => plan::run(&args),
+        Command::Up(args) => up::run(&args),
     };
     result.unwrap_or_else(|error| {
         // The chain of causes in one line: what failed, then why.

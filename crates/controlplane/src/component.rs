@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::action::Outcome;
+use crate::action::{Action, Outcome};
 use crate::cache::{Cache, Change};
 
 /// A part of the control plane that is told of every change and decides for the whole cluster at once.
@@ -16,6 +16,6 @@ pub trait Component: Send {
     /// actions of the last call have ended; never while they are under way.
     fn decide(&mut self, cache: &Cache, now: Timestamp) -> Outcome;
 
-    /// One of the actions failed; the next call to `decide` comes after a while.
-    fn failed(&mut self) {}
+    /// An action failed; the next call to `decide` comes after a while.
+    fn failed(&mut self, action: &Action);
 }

@@ -57,7 +57,10 @@ pub(crate) fn kinds(options: &Options) -> Vec<Kind> {
     let everything = options.workloads || options.scheduler;
     let needed = |kind: &Kind| match kind {
         Kind::Node | Kind::Pod | Kind::Lease | Kind::PersistentVolumeClaim => true,
-        Kind::StorageClass | Kind::PersistentVolume | Kind::Namespace => everything,
+        Kind::StorageClass | Kind::PersistentVolume | Kind::Namespace | Kind::PodDisruptionBudget => {
+            everything
+        }
+        Kind::CSINode => options.scheduler,
         _ => options.workloads,
     };
     Kind::ALL.iter().copied().filter(needed).collect()
@@ -116,7 +119,7 @@ impl Dependents<'_> {
             Object::ReplicaSet(_) => self.add(Controller::ReplicaSet, key),
             Object::StatefulSet(_) => self.add(Controller::StatefulSet, key),
             Object::DaemonSet(_) => self.add(Controller::DaemonSet, key),
-            Object::ControllerRevision(_) => {}
+            Object::ControllerRevision(_) | Object::CSINode(_) => {}
             Object::Job(_) => self.add(Controller::Job, key),
             Object::PodDisruptionBudget(_) => self.add(Controller::Budget, key),
             Object::StorageClass(_) => self.all(Kind::PersistentVolumeClaim, Controller::Claim),

@@ -26,7 +26,8 @@ use crate::{Error, watch};
 /// How many items are looked at before new events are taken in.
 const BATCH: usize = 64;
 
-type Running = Pin<Box<dyn Future<Output = (Item, Done)> + Send>>;
+/// A request under way: whose it is, what a component wants to hear if it fails, and what comes of it.
+type Running = Pin<Box<dyn Future<Output = (Item, Option<Action>, Done)> + Send>>;
 
 /// Actions of an item that are waiting or under way.
 struct Work {
@@ -79,7 +80,7 @@ impl Driver {
             let ready = self.cache.is_synced() && !self.queue.is_idle();
             tokio::select! {
                 biased;
-                Some((item, done)) = self.running.next() => self.finish(&item, done),
+                Some((item, action, done)) = self.running.next() => self.finish(&item, action, done),
                 seen = self.watches.next() => match seen {
                     Some(seen) => self.observe(seen),
                     None => return Err(Error::WatchesEnded),
@@ -149,12 +150,13 @@ impl Driver {
         while self.running.len() < self.options.concurrency {
             let Some((item, action)) = self.pending.pop_front() else { break };
             self.number += 1;
+            let told = matches!(item.controller, Controller::Component(_)).then(|| action.clone());
             let request = perform(self.client.clone(), action, self.clock.now(), self.number);
-            self.running.push(Box::pin(async move { (item, request.await) }));
+            self.running.push(Box::pin(async move { (item, told, request.await) }));
         }
     }
 
-    fn finish(&mut self, item: &Item, done: Done) {
+    fn finish(&mut self, item: &Item, action: Option<Action>, done: Done) {
         let now = self.clock.now();
         let mut failed = false;
         let change = match done {
@@ -167,6 +169,11 @@ impl Driver {
             Done::Nothing => None,
             Done::Failed => {
                 failed = true;
+                if let (Controller::Component(number), Some(action)) = (item.controller, action)
+                    && let Some(component) = self.components.get_mut(number)
+                {
+                    component.failed(&action);
+                }
                 None
             }
         };
@@ -181,11 +188,6 @@ impl Driver {
         }
         let Some(work) = self.work.remove(item) else { return };
         if work.failed {
-            if let Controller::Component(number) = item.controller
-                && let Some(component) = self.components.get_mut(number)
-            {
-                component.failed();
-            }
             self.queue.failed(item, now);
         } else {
             self.queue.done(item, work.again);

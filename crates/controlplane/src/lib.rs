@@ -35,6 +35,8 @@ mod pod_collection;
 mod queue;
 mod replicaset;
 mod revision;
+pub mod scheduler;
+mod scheduling;
 mod selector;
 mod statefulset;
 mod taint_eviction;
@@ -63,15 +65,7 @@ pub enum Error {
 
 /// Runs the parts that `options` name until the future is dropped.
 pub async fn run(client: Client, clock: Clock, options: Options) -> Result<Infallible, Error> {
-    run_with(client, clock, options, Vec::new()).await
-}
-
-/// Runs the parts that `options` name and further components until the future is dropped.
-pub async fn run_with(
-    client: Client,
-    clock: Clock,
-    options: Options,
-    components: Vec<Box<dyn Component>>,
-) -> Result<Infallible, Error> {
+    let components: Vec<Box<dyn Component>> =
+        if options.scheduler { vec![Box::new(scheduling::Scheduling::default())] } else { Vec::new() };
     driver::Driver::new(client, clock, options, components).run().await
 }

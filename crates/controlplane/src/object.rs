@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Container, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use serde_json::Error as JsonError;
@@ -159,6 +159,7 @@ kinds! {
     ControllerRevision, revisions, "/apis/apps/v1", "controllerrevisions", true;
     Job, jobs, "/apis/batch/v1", "jobs", true;
     PodDisruptionBudget, budgets, "/apis/policy/v1", "poddisruptionbudgets", true;
+    CSINode, csi_nodes, "/apis/storage.k8s.io/v1", "csinodes", false;
     StorageClass, storage_classes, "/apis/storage.k8s.io/v1", "storageclasses", false;
     PersistentVolume, volumes, "/api/v1", "persistentvolumes", false;
     PersistentVolumeClaim, claims, "/api/v1", "persistentvolumeclaims", true;
@@ -230,6 +231,7 @@ impl Prune for DaemonSet {}
 impl Prune for ControllerRevision {}
 impl Prune for Job {}
 impl Prune for PodDisruptionBudget {}
+impl Prune for CSINode {}
 impl Prune for StorageClass {}
 impl Prune for PersistentVolume {}
 impl Prune for PersistentVolumeClaim {}

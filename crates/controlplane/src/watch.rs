@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -44,6 +44,7 @@ fn one(client: &Client, kind: Kind) -> BoxStream<'static, Seen> {
         Kind::ControllerRevision => watch::<ControllerRevision>(kind, Api::all(client), any()).boxed(),
         Kind::Job => watch::<Job>(kind, Api::all(client), any()).boxed(),
         Kind::PodDisruptionBudget => watch::<PodDisruptionBudget>(kind, Api::all(client), any()).boxed(),
+        Kind::CSINode => watch::<CSINode>(kind, Api::all(client), any()).boxed(),
         Kind::StorageClass => watch::<StorageClass>(kind, Api::all(client), any()).boxed(),
         Kind::PersistentVolume => watch::<PersistentVolume>(kind, Api::all(client), any()).boxed(),
         Kind::PersistentVolumeClaim => watch::<PersistentVolumeClaim>(kind, Api::all(client), any()).boxed(),

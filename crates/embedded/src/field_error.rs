@@ -69,7 +69,12 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    fn new(mistake: Mistake, field: impl Into<String>, shown: Option<String>, detail: impl Into<String>) -> Self {
+    fn new(
+        mistake: Mistake,
+        field: impl Into<String>,
+        shown: Option<String>,
+        detail: impl Into<String>,
+    ) -> Self {
         Self { mistake, field: field.into(), shown, detail: detail.into() }
     }
 
@@ -105,7 +110,7 @@ impl FieldError {
 
     /// A value outside the list of accepted ones.
     pub fn not_supported(field: impl Into<String>, value: &Value, accepted: &[&str]) -> Self {
-        let list: Vec<String> = accepted.iter().map(|one| format!("{one:?}")).collect();
+        let list: Vec<String> = accepted.iter().map(|one| quoted(one)).collect();
         let detail =
             if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
         Self::new(Mistake::NotSupported, field, Some(shown(value)), detail)
@@ -118,7 +123,25 @@ impl FieldError {
 
     /// A list with `count` entries, more than `most`.
     pub fn too_many(field: impl Into<String>, count: usize, most: usize) -> Self {
-        Self::new(Mistake::TooMany, field, Some(count.to_string()), format!("must have at most {most} items"))
+        let items = if most == 1 { "item" } else { "items" };
+        Self::new(
+            Mistake::TooMany,
+            field,
+            Some(count.to_string()),
+            format!("must have at most {most} {items}"),
+        )
+    }
+
+    /// What stands for all rules that were not asked because of other mistakes.
+    pub fn unchecked_rules() -> Self {
+        let detail = "some validation rules were not checked because the object was invalid; \
+                      correct the existing errors to complete validation";
+        Self::invalid("<nil>", &Value::Null, detail)
+    }
+
+    /// A value of the wrong shape that is too large to be shown.
+    pub fn invalid_unshown(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Mistake::Invalid, field, None, detail)
     }
 
     /// The mistake without its field, as in a Status's cause.
@@ -137,7 +160,75 @@ impl std::fmt::Display for FieldError {
     }
 }
 
-/// A value as the API server quotes it.
+/// A value as the API server shows it.
 fn shown(value: &Value) -> String {
-    value.to_string()
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Number(number) if number.is_f64() => go_number(number.as_f64().unwrap_or_default()),
+        // Go's JSON is fit for HTML.
+        other => other
+            .to_string()
+            .replace('<', "\\u003c")
+            .replace('>', "\\u003e")
+            .replace('&', "\\u0026")
+            .replace('\u{2028}', "\\u2028")
+            .replace('\u{2029}', "\\u2029"),
+    }
+}
+
+/// A number as Go prints it by default.
+pub(crate) fn go_number(number: f64) -> String {
+    if number != 0.0 && !(1e-4..1e21).contains(&number.abs()) {
+        let text = format!("{number:e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, digits) = exponent.strip_prefix('-').map_or(("+", exponent), |digits| ("-", digits));
+        return format!("{mantissa}e{sign}{digits:0>2}");
+    }
+    format!("{number}")
+}
+
+/// A text in quotes, with Go's escapes.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if u32::from(c) < 0x80 && c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            // Spaces other than the usual one, and what cannot be printed.
+            c if c.is_control() || c != ' ' && c.is_whitespace() => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::shown;
+
+    #[test]
+    fn values_are_shown_as_go_shows_them() {
+        assert_eq!(shown(&json!("a\"b\\\n\u{1}é\u{a0}<")), r#""a\"b\\\n\x01é\u00a0<""#);
+        assert_eq!(
+            shown(&json!({"b": "<a&b>", "a": [1, 2.5]})),
+            r#"{"a":[1,2.5],"b":"\u003ca\u0026b\u003e"}"#
+        );
+        assert_eq!(shown(&json!(1.0)), "1");
+        assert_eq!(shown(&json!(1e-7)), "1e-07");
+        assert_eq!(shown(&json!(null)), "null");
+    }
 }

@@ -83,11 +83,8 @@ impl Refusal {
 
     /// The path leads nowhere.
     pub fn no_such_path() -> Self {
-        let mut refusal = Self::new(
-            StatusCode::NOT_FOUND,
-            "NotFound",
-            "the server could not find the requested resource",
-        );
+        let mut refusal =
+            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
         refusal.details = Some(Box::default());
         refusal
     }

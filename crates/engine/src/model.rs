@@ -335,6 +335,8 @@ pub struct Node {
     pub taints: TaintsId,
     /// What pods may use in all, less what they use.
     pub available: Amounts,
+    /// The resources it speaks of; others cannot be used up.
+    pub resources: Vec<ResourceId>,
     /// What its daemons use already.
     pub daemon_requests: Amounts,
     /// Whether it is ready for pods.

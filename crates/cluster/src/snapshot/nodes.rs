@@ -20,8 +20,6 @@ pub(super) struct Nodes<'a> {
     by_name: HashMap<&'a str, NodeId, FxBuildHasher>,
     /// What pods use, by node.
     used: Vec<Amounts>,
-    /// Which resources nodes say they have, by node.
-    allocatable: Vec<Vec<ResourceId>>,
 }
 
 impl Nodes<'_> {
@@ -38,16 +36,15 @@ impl<'a> Builder<'a> {
             self.objects.csi_nodes.iter().map(|node| (&*node.metadata.name, node)).collect();
         let types: HashMap<&str, &InstanceType, FxBuildHasher> =
             self.options.instance_types.iter().map(|each| (each.name.as_str(), each)).collect();
-        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new(), allocatable: Vec::new() };
+        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new() };
         for state in states {
             match self.node(state, &csi_nodes, &types) {
-                Ok((node, allocatable)) => {
+                Ok(node) => {
                     let id = NodeId::at(self.tables.snapshot.nodes.len());
                     if let Some(node) = state.node {
                         nodes.by_name.insert(&node.metadata.name, id);
                     }
                     nodes.used.push(Amounts::default());
-                    nodes.allocatable.push(allocatable);
                     self.tables.snapshot.nodes.push(node);
                 }
                 Err(reason) => {
@@ -65,7 +62,7 @@ impl<'a> Builder<'a> {
         state: &StateNode<'a>,
         csi_nodes: &HashMap<&str, &CSINode, FxBuildHasher>,
         types: &HashMap<&str, &InstanceType, FxBuildHasher>,
-    ) -> Result<(Node, Vec<ResourceId>), Reason> {
+    ) -> Result<Node, Reason> {
         let own = state.labels();
         let label = |key: &str| own.iter().find(|(own, _)| *own == key).map_or("", |(_, value)| value);
         let hostname = match label(labels::HOSTNAME) {
@@ -75,7 +72,7 @@ impl<'a> Builder<'a> {
         let key = self.tables.snapshot.keys.hostname;
         let allocatable = state.allocatable();
         let available = self.tables.capacity(&allocatable)?;
-        let known: Result<Vec<_>, _> =
+        let resources: Result<Vec<ResourceId>, Reason> =
             allocatable.iter().map(|(name, _)| self.tables.resource(name.as_str())).collect();
         let csi_node = state.node.and_then(|node| csi_nodes.get(&*node.metadata.name).copied());
         let instance_type = types.get(label(labels::INSTANCE_TYPE)).copied();
@@ -88,12 +85,13 @@ impl<'a> Builder<'a> {
             }),
             None => None,
         };
-        let node = Node {
+        Ok(Node {
             name: state.name().into(),
             hostname: self.tables.snapshot.universe.value(key, hostname),
             labels: self.node_labels(&own)?,
             taints: self.tables.taints(state.taints()),
             available,
+            resources: resources?,
             daemon_requests: Amounts::default(),
             initialized: state.is_initialized(),
             open: !state.is_deleting(),
@@ -101,8 +99,7 @@ impl<'a> Builder<'a> {
             ports: Vec::new(),
             volumes: Vec::new(),
             volume_limits: self.volume_limits(csi_node, instance_type)?,
-        };
-        Ok((node, known?))
+        })
     }
 
     fn node_labels(&mut self, own: &[(&str, &str)]) -> Result<SetId, Reason> {
@@ -148,7 +145,7 @@ impl<'a> Builder<'a> {
     pub(super) fn settle(&mut self, nodes: &Nodes<'_>) {
         let snapshot = &mut self.tables.snapshot;
         for (position, node) in snapshot.nodes.iter_mut().enumerate() {
-            for resource in &nodes.allocatable[position] {
+            for resource in &node.resources {
                 let left = node.available.get(*resource).saturating_sub(nodes.used[position].get(*resource));
                 node.available.set(*resource, left);
             }

@@ -86,7 +86,8 @@ impl Case {
 
 /// The files of one provider, by name.
 pub(crate) fn load(provider: Provider) -> Result<Vec<File>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(provider.as_str());
+    // The embedded API server's tests read it too, from their own crate's folder.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../e2e/tests/corpus").join(provider.as_str());
     let mut paths = vec![];
     for entry in fs::read_dir(&folder)? {
         paths.push(entry?.path());

@@ -410,16 +410,11 @@ impl Core<'_> {
     /// The rows that have room for the requests and what DaemonSets take.
     fn fitting(&self, claim: &Claim, class: &PodClass, rows: &Mask, requests: &Amounts) -> Mask {
         let compiled = &self.compiled[claim.catalogue.index()];
-        let clashes =
-            |used: &[HostPort]| class.ports.iter().any(|port| used.iter().any(|other| other.conflicts(port)));
         let mut fitting = Mask::empty(compiled.row_count());
-        if clashes(&claim.ports) {
+        if clashes(class, &claim.ports) {
             return fitting;
         }
-        for group in claim.daemons.iter().filter(|group| group.rows.intersects(rows)) {
-            if clashes(&group.ports) {
-                continue;
-            }
+        for group in open_groups(claim, class).filter(|group| group.rows.intersects(rows)) {
             let mut of_group = rows.clone();
             of_group.and(&group.rows);
             let mut total = requests.clone();
@@ -470,10 +465,13 @@ impl Core<'_> {
         requests: &Amounts,
     ) -> TypeFailure {
         let compiled = &mut self.compiled[claim.catalogue.index()];
+        let mut open = Mask::empty(compiled.row_count());
+        open_groups(claim, class).for_each(|group| open.or(&group.rows));
+        open.and(rows);
         let mut meeting = compiled.meeting(requirements, &self.world.universe);
-        meeting.and(rows);
+        meeting.and(&open);
         let mut offered = compiled.offered(requirements, &mut self.world.universe);
-        offered.and(rows);
+        offered.and(&open);
         let roomy = self.fitting(claim, class, &offered, requests);
         let both = |a: &Mask, b: &Mask| {
             let mut mask = a.clone();
@@ -481,12 +479,8 @@ impl Core<'_> {
             mask
         };
         let (meeting_offered, roomy_offered) = (both(&meeting, &offered), both(&roomy, &offered));
-        let overheads: Vec<&Amounts> = claim
-            .daemons
-            .iter()
-            .filter(|group| group.rows.intersects(rows))
-            .map(|group| &group.overhead)
-            .collect();
+        let overheads = open_groups(claim, class).map(|group| &group.overhead);
+        let overheads: Vec<&Amounts> = overheads.filter(|overhead| !overhead.is_empty()).collect();
         let overhead = overheads.split_first().map(|(first, rest)| {
             let (mut least, mut most) = ((*first).clone(), (*first).clone());
             for other in rest {
@@ -511,6 +505,16 @@ impl Core<'_> {
             },
         }
     }
+}
+
+/// Whether a pod needs a port that is in use.
+fn clashes(class: &PodClass, used: &[HostPort]) -> bool {
+    class.ports.iter().any(|port| used.iter().any(|other| other.conflicts(port)))
+}
+
+/// Types on which no DaemonSet uses a port that the pod needs; the others are not even looked at.
+fn open_groups<'a>(claim: &'a Claim, class: &'a PodClass) -> impl Iterator<Item = &'a DaemonGroup> {
+    claim.daemons.iter().filter(|group| !clashes(class, &group.ports))
 }
 
 /// The most of each resource that any of the rows has.

@@ -307,12 +307,14 @@ impl World {
         let labels = self.set(&labels);
         let taints = self.taints(&[]);
         let key = self.snapshot.keys.hostname;
+        let available = self.requests(amounts);
         let node = Node {
             name: name.into(),
             hostname: self.universe().value(key, name),
             labels,
             taints,
-            available: self.requests(amounts),
+            resources: available.iter().map(|(resource, _)| resource).collect(),
+            available,
             daemon_requests: Amounts::default(),
             initialized: true,
             open: true,

@@ -1,0 +1,135 @@
+//! `karpenter up`: a Kubernetes cluster in this process, for trying things out.
+
+mod kubeconfig;
+mod objects;
+mod tls;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use api::provider::Provider;
+use clock::Clock;
+use controlplane::{KubeletOptions, NodeSelection};
+use embedded::Server;
+use tokio::net::TcpListener;
+
+/// Until there is a provisioner nothing can be shown.
+const NOTHING_TO_SHOW: u8 = 3;
+
+/// Run a Kubernetes cluster with simulated nodes in this process; kubectl works against it
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Apply these manifests first; `-` is standard input
+    #[arg(short, long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Where to write the kubeconfig; a temporary file if not given. It goes away with the cluster
+    #[arg(long, value_name = "PATH")]
+    kubeconfig: Option<PathBuf>,
+    /// The port of the API server on this machine; any free one if 0
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// How long simulated nodes take until they are ready
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    node_ready_after: u64,
+    /// How long simulated pods take to start
+    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
+    pod_start: u64,
+    /// Play the walk-through: a NodePool, a deployment, a node that comes and goes
+    #[arg(long)]
+    demo: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.demo {
+        #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+        {
+            eprintln!(
+                "The demonstration needs the provisioner, which this version does not have yet: \
+                 nobody would launch the node."
+            );
+        }
+        return Ok(ExitCode::from(NOTHING_TO_SHOW));
+    }
+    let objects = objects::read(&args.files)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // The cluster's own controllers and the connections: two are plenty on a laptop.
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    runtime.block_on(up(args, &objects))?;
+    // Connections that are still open end here and now.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
+    let clock = Clock::system();
+    let server = Server::new(clock, &embedded::Options::default());
+    for definition in api::crds::documents(Provider::Kwok) {
+        objects::apply(&server, &definition.document, &definition.file_name)?;
+    }
+    for source in objects {
+        objects::apply(&server, &source.object, &source.origin)?;
+    }
+
+    let listener = TcpListener::bind(("127.0.0.1", args.port))
+        .await
+        .with_context(|| format!("opening port {} on this machine", args.port))?;
+    let address = listener.local_addr().context("reading the port")?;
+    let identity = tls::Identity::generate()?;
+    let kubeconfig = kubeconfig::Kubeconfig::write(args.kubeconfig.as_deref(), address, &identity)?;
+    crate::print(&greeting(&kubeconfig.path().display().to_string(), &address.to_string()))?;
+
+    let client = kube::Client::new(server.service(), "default");
+    let options = controlplane::Options {
+        kubelet: Some(KubeletOptions {
+            nodes: NodeSelection::All,
+            ready_after: Duration::from_secs(args.node_ready_after),
+            pod_start: Duration::from_secs(args.pod_start),
+            ..KubeletOptions::default()
+        }),
+        ..controlplane::Options::default()
+    };
+    let acceptor = identity.acceptor()?;
+    let token: Arc<str> = identity.token.as_str().into();
+    tokio::select! {
+        result = controlplane::run(client, clock, options) => match result {
+            Ok(never) => match never {},
+            Err(error) => Err(error).context("the cluster's controllers stopped"),
+        },
+        result = tls::serve(listener, acceptor, server.service(), token) => result,
+        result = interrupted() => result,
+    }
+}
+
+/// Waits for Ctrl-C or a polite request to end.
+async fn interrupted() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("listening for signals")?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result.context("listening for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+fn greeting(kubeconfig: &str, address: &str) -> String {
+    format!(
+        "Kubernetes is running in this process. Ctrl-C ends it and leaves nothing behind.
+
+  kubeconfig  {kubeconfig}
+  API server  https://{address}
+  metrics     https://{address}/metrics
+
+Try in another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl create deployment web --image=nginx --replicas=3
+  kubectl get pods -o wide --watch
+
+"
+    )
+}

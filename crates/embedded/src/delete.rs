@@ -1,0 +1,205 @@
+//! Deleting objects: grace, finalizers, and what is left for later.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::body::DeleteOptions;
+use crate::chores::CUSTOM_CLEANUP;
+use crate::refusal::{Refusal, Target};
+use crate::resources::Resource;
+use crate::state::{State, time_text};
+use crate::store::{Key, Object};
+use crate::write::{deleted_status, is_finished};
+
+/// The finalizer that waits for dependents.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer that parts dependents from their owner.
+pub(crate) const ORPHAN: &str = "orphan";
+/// Namespaces that every cluster needs.
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// What is left of the object.
+pub(crate) enum Deleted {
+    /// It waits: this is its state.
+    Waits(Value),
+    /// It is gone: this was its state.
+    Gone(Value),
+}
+
+/// Deletes one object and returns what the client is told.
+pub(crate) fn delete(
+    state: &mut State,
+    resource: &Arc<Resource>,
+    key: &Key,
+    options: &DeleteOptions,
+) -> Result<Value, Refusal> {
+    let old = state
+        .store
+        .get(resource.collection, key)
+        .cloned()
+        .ok_or_else(|| Refusal::not_found(resource.target(), &key.name))?;
+    match start(state, resource, &old, options)? {
+        Deleted::Waits(object) => Ok(object),
+        Deleted::Gone(object) if returns_object(resource) => Ok(object),
+        Deleted::Gone(_) => Ok(deleted_status(resource, &old)),
+    }
+}
+
+/// Kinds whose deletion answers with the object even when it is gone at once.
+fn returns_object(resource: &Resource) -> bool {
+    resource.custom.is_none()
+        && matches!(
+            (resource.group.as_str(), resource.plural.as_str()),
+            (
+                "",
+                "pods"
+                    | "podtemplates"
+                    | "persistentvolumes"
+                    | "persistentvolumeclaims"
+                    | "resourcequotas"
+                    | "services"
+                    | "serviceaccounts"
+            ) | ("storage.k8s.io", _)
+        )
+}
+
+/// Begins or ends a deletion.
+pub(crate) fn start(
+    state: &mut State,
+    resource: &Arc<Resource>,
+    old: &Arc<Object>,
+    options: &DeleteOptions,
+) -> Result<Deleted, Refusal> {
+    check_preconditions(resource.target(), old, options)?;
+    let mut object = old.value(resource);
+    if resource.is("", "Namespace") && PROTECTED.contains(&&*old.key.name) {
+        return Err(Refusal::forbidden(
+            resource.target(),
+            &old.key.name,
+            "this namespace may not be deleted",
+        ));
+    }
+    let grace = grace_period(resource, &object, options);
+    let before = object.clone();
+    if resource.is("", "Pod") && !shorten(state, &mut object, grace) {
+        return Ok(Deleted::Waits(object));
+    }
+    set_propagation(&mut object, options);
+    if grace == 0 || old.deleting {
+        mark(state, &mut object, grace);
+    }
+    if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        keep_until_empty(&mut object);
+    }
+    if resource.is("", "Namespace") {
+        object["status"]["phase"] = Value::from("Terminating");
+    }
+    if is_finished(&object) {
+        if !options.dry_run {
+            // Watchers see the object as it was, not the marks of a deletion that is over already.
+            let mut last = if old.deleting { object.clone() } else { before };
+            state.remove(resource, &mut last);
+            return Ok(Deleted::Gone(last));
+        }
+        return Ok(Deleted::Gone(before));
+    }
+    if object != before && !options.dry_run {
+        state.put(resource, &mut object);
+    }
+    Ok(Deleted::Waits(object))
+}
+
+fn check_preconditions(target: Target<'_>, old: &Object, options: &DeleteOptions) -> Result<(), Refusal> {
+    if let Some(uid) = &options.uid
+        && **uid != *old.uid
+    {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid);
+        return Err(Refusal::conflict(target, &old.key.name, &why));
+    }
+    if let Some(version) = &options.resource_version
+        && *version != old.revision.to_string()
+    {
+        let why = format!(
+            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
+            old.revision
+        );
+        return Err(Refusal::conflict(target, &old.key.name, &why));
+    }
+    Ok(())
+}
+
+/// How long the object may take; only pods that run somewhere get time.
+fn grace_period(resource: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
+    if !resource.is("", "Pod") {
+        return 0;
+    }
+    let spec = &object["spec"];
+    let unscheduled = spec["nodeName"].as_str().unwrap_or_default().is_empty();
+    let ended = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    if unscheduled || ended {
+        return 0;
+    }
+    let wanted = options.grace.or_else(|| spec["terminationGracePeriodSeconds"].as_i64());
+    match wanted.unwrap_or(30) {
+        negative if negative < 0 => 1,
+        seconds => seconds,
+    }
+}
+
+/// Gives a pod its end; false when an earlier deletion already asks for as much.
+fn shorten(state: &State, object: &mut Value, grace: i64) -> bool {
+    let deleting = !object["metadata"]["deletionTimestamp"].is_null();
+    let left = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    if deleting && grace >= left && left != 0 {
+        return false;
+    }
+    if grace > 0 {
+        mark(state, object, grace);
+    }
+    true
+}
+
+/// Writes when the object is to be gone.
+fn mark(state: &State, object: &mut Value, grace: i64) {
+    let deleting = !object["metadata"]["deletionTimestamp"].is_null();
+    let now = state.clock.now();
+    let end = now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
+    let metadata = &mut object["metadata"];
+    if !deleting || grace > 0 {
+        metadata["deletionTimestamp"] = Value::from(time_text(end));
+    }
+    metadata["deletionGracePeriodSeconds"] = Value::from(grace);
+    if !deleting && let Some(generation) = metadata["generation"].as_i64() {
+        metadata["generation"] = Value::from(generation + 1);
+    }
+}
+
+/// Finalizers that carry out the propagation policy.
+fn set_propagation(object: &mut Value, options: &DeleteOptions) {
+    let wanted = match options.propagation.as_deref() {
+        Some("Foreground") => Some(FOREGROUND),
+        Some("Orphan") => Some(ORPHAN),
+        Some("Background") => None,
+        _ => return,
+    };
+    let metadata = &mut object["metadata"];
+    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+    finalizers.retain(|finalizer| *finalizer != FOREGROUND && *finalizer != ORPHAN);
+    finalizers.extend(wanted.map(Value::from));
+    if finalizers.is_empty() {
+        metadata.as_object_mut().map(|metadata| metadata.remove("finalizers"));
+    } else {
+        metadata["finalizers"] = json!(finalizers);
+    }
+}
+
+/// A definition stays until its objects are gone.
+fn keep_until_empty(definition: &mut Value) {
+    let metadata = &mut definition["metadata"];
+    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+    if !finalizers.iter().any(|one| one == CUSTOM_CLEANUP) {
+        finalizers.push(Value::from(CUSTOM_CLEANUP));
+    }
+    metadata["finalizers"] = json!(finalizers);
+}

@@ -1,0 +1,241 @@
+//! Objects in the form that a client asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::events;
+use crate::request::{Form, Request};
+use crate::resources::Resource;
+use crate::store::Object;
+use crate::table;
+
+/// How objects of a resource are written into one answer.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) form: Form,
+    /// What table rows carry: `Metadata`, `Object` or `None`.
+    include: String,
+    now: Timestamp,
+}
+
+/// What a list says besides its items.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListMeta {
+    pub(crate) revision: u64,
+    pub(crate) next: Option<String>,
+    pub(crate) remaining: Option<usize>,
+}
+
+impl ListMeta {
+    fn json(&self) -> Value {
+        let mut meta = Map::new();
+        meta.insert("resourceVersion".to_owned(), self.revision.to_string().into());
+        if let Some(next) = &self.next {
+            meta.insert("continue".to_owned(), next.as_str().into());
+        }
+        if let Some(remaining) = self.remaining {
+            meta.insert("remainingItemCount".to_owned(), remaining.into());
+        }
+        Value::Object(meta)
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(request: &Request, resource: &Arc<Resource>, now: Timestamp) -> Self {
+        let include = request.query.text("includeObject");
+        Self { resource: resource.clone(), form: request.form, include: include.to_owned(), now }
+    }
+
+    /// Whether the stored bytes can be sent as they are.
+    fn is_plain(&self) -> bool {
+        self.form == Form::Object && !self.is_converted()
+    }
+
+    fn is_converted(&self) -> bool {
+        self.resource.group == "events.k8s.io"
+    }
+
+    /// The object in the version that was asked for.
+    pub(crate) fn value(&self, object: &Object) -> Value {
+        let mut value = object.value(&self.resource);
+        if self.is_converted() {
+            events::from_core(&mut value);
+        }
+        value
+    }
+
+    /// One object.
+    pub(crate) fn object(&self, object: &Object) -> Bytes {
+        if self.is_plain() {
+            return object.bytes(&self.resource);
+        }
+        bytes(&self.formed(self.value(object)))
+    }
+
+    /// One object that is not stored in this form.
+    pub(crate) fn formed(&self, mut value: Value) -> Value {
+        match self.form {
+            Form::Object | Form::Discovery => value,
+            Form::Metadata => metadata_only(&mut value),
+            Form::Table => {
+                let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
+                self.table(std::slice::from_ref(&value), meta, true)
+            }
+        }
+    }
+
+    /// The event of a watch; the columns of a table are only told once.
+    pub(crate) fn event(&self, kind: &str, object: &Object, first: bool) -> Bytes {
+        if self.is_plain() {
+            let head = self.resource.type_head();
+            let mut line = Vec::with_capacity(head.len() + object.json.len() + 40);
+            line.extend_from_slice(b"{\"type\":\"");
+            line.extend_from_slice(kind.as_bytes());
+            line.extend_from_slice(b"\",\"object\":");
+            line.extend_from_slice(head.as_bytes());
+            line.extend_from_slice(&object.json[1..]);
+            line.extend_from_slice(b"}\n");
+            return line.into();
+        }
+        let value = self.value(object);
+        let shown = match self.form {
+            Form::Table => {
+                let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
+                self.table(std::slice::from_ref(&value), meta, first)
+            }
+            _ => self.formed(value),
+        };
+        line(kind, &shown)
+    }
+
+    /// A bookmark, which is an object with nothing but a resource version.
+    pub(crate) fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        // Typed objects always write this field.
+        if self.resource.custom.is_none() {
+            metadata["creationTimestamp"] = Value::Null;
+        }
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match self.form {
+            Form::Metadata => json!({
+                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            }),
+            Form::Table => {
+                let meta = json!({"resourceVersion": revision.to_string()});
+                self.table(&[], meta, false)
+            }
+            _ => json!({
+                "kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata,
+            }),
+        };
+        line("BOOKMARK", &object)
+    }
+
+    /// A list.
+    pub(crate) fn list<'a>(&self, objects: impl Iterator<Item = &'a Arc<Object>>, meta: &ListMeta) -> Bytes {
+        let metadata = meta.json();
+        match self.form {
+            Form::Table => {
+                let values: Vec<Value> = objects.map(|object| self.value(object)).collect();
+                bytes(&self.table(&values, metadata, true))
+            }
+            Form::Metadata => {
+                let items: Vec<Value> =
+                    objects.map(|object| metadata_only(&mut self.value(object))).collect();
+                bytes(&json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": metadata, "items": items,
+                }))
+            }
+            _ => self.plain_list(objects, &metadata),
+        }
+    }
+
+    fn plain_list<'a>(&self, objects: impl Iterator<Item = &'a Arc<Object>>, metadata: &Value) -> Bytes {
+        let resource = &self.resource;
+        let mut out = format!(
+            "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
+            resource.list_kind,
+            resource.api_version()
+        )
+        .into_bytes();
+        // Items of Kubernetes' own lists do not repeat their type; custom ones do.
+        let head = if resource.custom.is_some() { resource.type_head() } else { "{" };
+        for (number, object) in objects.enumerate() {
+            if number > 0 {
+                out.push(b',');
+            }
+            if self.is_converted() {
+                let mut value = self.value(object);
+                if let Some(map) = value.as_object_mut() {
+                    map.remove("apiVersion");
+                    map.remove("kind");
+                }
+                out.extend_from_slice(value.to_string().as_bytes());
+            } else {
+                out.extend_from_slice(head.as_bytes());
+                out.extend_from_slice(&object.json[1..]);
+            }
+        }
+        out.extend_from_slice(b"]}");
+        out.into()
+    }
+
+    fn table(&self, values: &[Value], metadata: Value, with_columns: bool) -> Value {
+        let resource = &self.resource;
+        let columns = match &resource.custom {
+            Some(custom) => table::custom_columns(&custom.printer_columns),
+            None => table::columns(&resource.group, &resource.kind),
+        };
+        let cells = |value: &Value| match &resource.custom {
+            Some(custom) => table::custom_cells(&custom.printer_columns, value, self.now),
+            None => table::cells(&resource.group, &resource.kind, value, self.now),
+        };
+        let definitions: Vec<Value> = columns
+            .iter()
+            .map(|column| {
+                json!({
+                    "name": column.name, "type": column.kind, "format": column.format,
+                    "description": column.description, "priority": column.priority,
+                })
+            })
+            .collect();
+        let rows: Vec<Value> = values
+            .iter()
+            .map(|value| {
+                let object = match self.include.as_str() {
+                    "None" => Value::Null,
+                    "Object" => value.clone(),
+                    _ => metadata_only(&mut value.clone()),
+                };
+                json!({"cells": cells(value), "object": object})
+            })
+            .collect();
+        let columns = if with_columns { Value::from(definitions) } else { Value::Null };
+        json!({
+            "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            "columnDefinitions": columns, "rows": rows,
+        })
+    }
+}
+
+fn metadata_only(value: &mut Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"].take(),
+    })
+}
+
+/// One line of a watch.
+pub(crate) fn line(kind: &str, object: &Value) -> Bytes {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into()
+}
+
+fn bytes(value: &Value) -> Bytes {
+    serde_json::to_vec(value).unwrap_or_default().into()
+}

@@ -1,0 +1,135 @@
+//! One stored object: its bytes and what selectors and owners ask about.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::resources::Resource;
+
+/// An object's namespace (empty for cluster-scoped ones) and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// A reference to an owner, as far as garbage collection needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) uid: Arc<str>,
+    pub(crate) blocks_deletion: bool,
+}
+
+/// One version of an object.
+#[derive(Debug)]
+pub(crate) struct Object {
+    pub(crate) key: Key,
+    pub(crate) uid: Arc<str>,
+    pub(crate) revision: u64,
+    pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
+    /// The values of the kind's selectable fields.
+    pub(crate) fields: Box<[(&'static str, Box<str>)]>,
+    pub(crate) owners: Box<[Owner]>,
+    pub(crate) deleting: bool,
+    /// The object without `apiVersion` and `kind`: items of lists have none, and versions differ in nothing else.
+    pub(crate) json: Bytes,
+}
+
+impl Object {
+    /// Makes the stored form of `value`, whose resource version is set to `revision`.
+    ///
+    /// `fields` are the selectable fields besides name and namespace.
+    pub(crate) fn new(value: &mut Value, revision: u64, fields: Box<[(&'static str, Box<str>)]>) -> Self {
+        value["metadata"]["resourceVersion"] = Value::from(revision.to_string());
+        let metadata = &value["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default();
+        let labels = metadata["labels"].as_object().map(|labels| {
+            labels
+                .iter()
+                .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
+                .collect()
+        });
+        let owners = metadata["ownerReferences"].as_array().map(|owners| {
+            owners
+                .iter()
+                .map(|owner| Owner {
+                    uid: owner["uid"].as_str().unwrap_or_default().into(),
+                    blocks_deletion: owner["blockOwnerDeletion"].as_bool().unwrap_or_default(),
+                })
+                .collect()
+        });
+        Self {
+            key: Key::new(text("namespace"), text("name")),
+            uid: text("uid").into(),
+            revision,
+            labels: labels.unwrap_or_default(),
+            fields,
+            owners: owners.unwrap_or_default(),
+            deleting: !metadata["deletionTimestamp"].is_null(),
+            json: bare_json(value),
+        }
+    }
+
+    /// The whole object as bytes.
+    pub(crate) fn bytes(&self, resource: &Resource) -> Bytes {
+        let head = resource.type_head();
+        let mut bytes = Vec::with_capacity(head.len() + self.json.len());
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(&self.json[1..]);
+        bytes.into()
+    }
+
+    /// The same object as of another revision.
+    pub(crate) fn with_revision(&self, revision: u64) -> Self {
+        let mut value = serde_json::from_slice(&self.json).unwrap_or_default();
+        Self::new(&mut value, revision, self.fields.clone())
+    }
+
+    /// The whole object as JSON.
+    pub(crate) fn value(&self, resource: &Resource) -> Value {
+        let mut value: Value = serde_json::from_slice(&self.json).unwrap_or_default();
+        value["apiVersion"] = Value::from(resource.api_version());
+        value["kind"] = Value::from(resource.kind.as_str());
+        value
+    }
+
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
+        Some(&self.labels[at].1)
+    }
+
+    /// The value of a selectable field.
+    pub(crate) fn field(&self, path: &str) -> Option<&str> {
+        match path {
+            "metadata.name" => Some(&self.key.name),
+            "metadata.namespace" => Some(&self.key.namespace),
+            _ => self.fields.iter().find(|(name, _)| *name == path).map(|(_, value)| &**value),
+        }
+    }
+}
+
+/// The object's bytes without what says its type.
+fn bare_json(value: &mut Value) -> Bytes {
+    let mut types = Vec::new();
+    if let Some(map) = value.as_object_mut() {
+        for key in ["apiVersion", "kind"] {
+            types.extend(map.remove(key).map(|value| (key, value)));
+        }
+    }
+    let bytes = serde_json::to_vec(value).unwrap_or_default().into();
+    for (key, removed) in types {
+        value[key] = removed;
+    }
+    bytes
+}
+
+/// Objects in the order of lists.
+pub(crate) type Objects = BTreeMap<Key, Arc<Object>>;

@@ -1,0 +1,561 @@
+//! Creating and changing objects: what happens between a body and the store.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::admission;
+use crate::field_error::FieldError;
+use crate::kinds;
+use crate::patch::apply::Manager;
+use crate::patch::managed_fields;
+use crate::refusal::{Cause, Refusal};
+use crate::request::{ObjectPath, Request};
+use crate::resources::Resource;
+use crate::schema;
+use crate::state::State;
+use crate::store::Object;
+
+/// How often a generated name may already exist.
+const NAME_ATTEMPTS: usize = 8;
+/// Fields of the metadata that only the server writes.
+const SERVER_FIELDS: [&str; 4] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+
+/// A write in progress.
+pub(crate) struct Write<'a> {
+    pub(crate) resource: &'a Arc<Resource>,
+    pub(crate) path: &'a ObjectPath,
+    pub(crate) manager: String,
+    pub(crate) dry_run: bool,
+    /// `Ignore`, `Warn` or `Strict`.
+    pub(crate) field_validation: String,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Write<'a> {
+    pub(crate) fn new(request: &Request, resource: &'a Arc<Resource>, path: &'a ObjectPath) -> Self {
+        Self {
+            resource,
+            path,
+            manager: request.manager(),
+            dry_run: request.is_dry_run(),
+            field_validation: request.query.text("fieldValidation").to_owned(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn context<'b>(&'b self, namespace: &'b str, now: &'b str) -> kinds::Context<'b> {
+        kinds::Context { group: &self.resource.group, kind: &self.resource.kind, namespace, now }
+    }
+
+    /// Checks what a client sent against the type and takes out what the type does not have.
+    pub(crate) fn decode(&mut self, object: &mut Value) -> Result<(), Refusal> {
+        check_type(self.resource, object)?;
+        let resource = self.resource;
+        let unknown = if resource.custom.is_some() {
+            check_metadata_shape(object)?;
+            resource.schema().prune(object)
+        } else {
+            schema::decode_built_in(resource.schema(), object)?
+        };
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let mut texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+        match self.field_validation.as_str() {
+            "Ignore" => {}
+            "Strict" => {
+                let (kind, version) = (&resource.kind, &resource.version);
+                let prefix = format!("{kind} in version \"{version}\" cannot be handled as a {kind}");
+                return Err(Refusal::bad_request(format!(
+                    "{prefix}: strict decoding error: {}",
+                    texts.join(", ")
+                )));
+            }
+            _ => self.warnings.append(&mut texts),
+        }
+        Ok(())
+    }
+
+    /// Creates an object and returns it as stored.
+    pub(crate) fn create(&mut self, state: &mut State, mut object: Value) -> Result<Value, Refusal> {
+        let now = state.now();
+        let resource = self.resource;
+        self.place(&mut object)?;
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        admission::check_namespace(state, resource, &namespace, name_of(&object))?;
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
+            return Err(Refusal::new(
+                http::StatusCode::INTERNAL_SERVER_ERROR,
+                "",
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        let managed = object["metadata"]["managedFields"].take();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            for field in
+                SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation", "managedFields"])
+            {
+                metadata.remove(*field);
+            }
+        }
+        self.prepare_create(state, &mut object, &namespace, &now)?;
+        object["metadata"]["creationTimestamp"] = Value::from(now.as_str());
+        object["metadata"]["uid"] = Value::from(state.new_uid());
+        self.name(state, &mut object, &namespace)?;
+        let errors = self.creation_errors(&object, &namespace, &now);
+        if !errors.is_empty() {
+            return Err(self.invalid(&object, &errors));
+        }
+        let name = name_of(&object).to_owned();
+        if state.get(resource, &namespace, &name).is_some() {
+            return Err(Refusal::already_exists(resource.target(), &name));
+        }
+        admission::allocate(state, resource, &mut object);
+        if managed.as_array().is_some_and(|entries| !entries.is_empty()) {
+            // Set by server-side apply, which tracks its own.
+            object["metadata"]["managedFields"] = managed;
+        } else {
+            managed_fields::track_update(None, &mut object, &self.manager(&now), resource.schema());
+        }
+        if !self.dry_run {
+            state.put(resource, &mut object);
+        }
+        Ok(object)
+    }
+
+    fn manager<'b>(&'b self, now: &'b str) -> Manager<'b> {
+        Manager {
+            name: &self.manager,
+            subresource: &self.path.subresource,
+            api_version: self.resource.api_version(),
+            now,
+        }
+    }
+
+    /// The namespace an object is created in is the one of the request.
+    fn place(&self, object: &mut Value) -> Result<(), Refusal> {
+        if !object["metadata"].is_object() {
+            object["metadata"] = Value::Object(Map::new());
+        }
+        let metadata = &mut object["metadata"];
+        let stated = metadata["namespace"].as_str().unwrap_or_default();
+        if !self.resource.namespaced {
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.remove("namespace");
+            }
+            return Ok(());
+        }
+        if !stated.is_empty() && stated != self.path.namespace {
+            return Err(Refusal::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        metadata["namespace"] = Value::from(self.path.namespace.as_str());
+        Ok(())
+    }
+
+    /// Defaults and what the server decides about a new object.
+    fn prepare_create(
+        &self,
+        state: &State,
+        object: &mut Value,
+        namespace: &str,
+        now: &str,
+    ) -> Result<(), Refusal> {
+        let context = self.context(namespace, now);
+        if let Some(custom) = &self.resource.custom {
+            if custom.status
+                && let Some(map) = object.as_object_mut()
+            {
+                map.remove("status");
+            }
+            object["metadata"]["generation"] = Value::from(1);
+            self.resource.schema().apply_defaults(object);
+            return Ok(());
+        }
+        kinds::default(&context, object);
+        kinds::prepare_create(&context, object);
+        admission::on_create(state, self.resource, object, namespace)?;
+        Ok(())
+    }
+
+    /// Gives a generated name.
+    fn name(&self, state: &mut State, object: &mut Value, namespace: &str) -> Result<(), Refusal> {
+        if !name_of(object).is_empty() {
+            return Ok(());
+        }
+        let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default();
+        if prefix.is_empty() {
+            return Ok(());
+        }
+        // Room for the random end: names are at most 63 characters long where this matters.
+        let prefix: String = prefix.chars().take(58).collect();
+        for _ in 0..NAME_ATTEMPTS {
+            let name = format!("{prefix}{}", state.suffix());
+            if state.get(self.resource, namespace, &name).is_none() {
+                object["metadata"]["name"] = Value::from(name);
+                return Ok(());
+            }
+        }
+        let mut refusal = Refusal::already_exists(self.resource.target(), &prefix);
+        refusal.message = format!(
+            "{} \"{prefix}\" already exists, the server was not able to generate a unique name for the object",
+            self.resource.plural
+        );
+        Err(refusal)
+    }
+
+    fn creation_errors(&self, object: &Value, namespace: &str, now: &str) -> Vec<FieldError> {
+        let context = self.context(namespace, now);
+        let custom = self.resource.custom.is_some();
+        let mut errors = kinds::validate_metadata(&context, object, self.resource.namespaced, !custom);
+        if custom {
+            errors.extend(self.resource.schema().validate(object, None));
+        } else {
+            errors.extend(kinds::validate_create(&context, object));
+            errors.extend(self.schema_errors(object));
+        }
+        errors
+    }
+
+    /// What is wrong with the schemas of a definition.
+    fn schema_errors(&self, object: &Value) -> Vec<FieldError> {
+        if !self.resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            return Vec::new();
+        }
+        let versions = object["spec"]["versions"].as_array().into_iter().flatten().enumerate();
+        let compile = |(number, version): (usize, &Value)| {
+            let schema = &version["schema"]["openAPIV3Schema"];
+            let path = format!("spec.versions[{number}].schema.openAPIV3Schema");
+            if schema.is_object() { schema::Schema::compile(schema, &path).err() } else { None }
+        };
+        versions.filter_map(compile).flatten().collect()
+    }
+
+    fn invalid(&self, object: &Value, errors: &[FieldError]) -> Refusal {
+        Refusal::invalid(&self.resource.group, &self.resource.kind, name_of(object), errors)
+    }
+
+    /// Replaces an object and returns it as stored.
+    ///
+    /// Without a resource version in `object` the write is unconditional.
+    pub(crate) fn update(
+        &mut self,
+        state: &mut State,
+        old: &Arc<Object>,
+        mut object: Value,
+    ) -> Result<Value, Refusal> {
+        let now = state.now();
+        let resource = self.resource;
+        let before = old.value(resource);
+        self.check_identity(&before, &mut object)?;
+        self.keep_server_fields(&before, &mut object);
+        self.prepare_update(state, &before, &mut object, &now)?;
+        let errors = self.update_errors(&before, &object, &now);
+        if !errors.is_empty() {
+            return Err(self.invalid(&object, &errors));
+        }
+        managed_fields::track_update(Some(&before), &mut object, &self.manager(&now), resource.schema());
+        self.store_update(state, &before, object)
+    }
+
+    /// Stores an object that server-side apply made, whose managed fields are right already.
+    pub(crate) fn store_applied(
+        &mut self,
+        state: &mut State,
+        old: &Arc<Object>,
+        mut object: Value,
+    ) -> Result<Value, Refusal> {
+        let now = state.now();
+        let before = old.value(self.resource);
+        self.check_identity(&before, &mut object)?;
+        self.keep_server_fields(&before, &mut object);
+        let managed = object["metadata"]["managedFields"].clone();
+        self.prepare_update(state, &before, &mut object, &now)?;
+        object["metadata"]["managedFields"] = managed;
+        let errors = self.update_errors(&before, &object, &now);
+        if !errors.is_empty() {
+            return Err(self.invalid(&object, &errors));
+        }
+        self.store_update(state, &before, object)
+    }
+
+    fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Result<Value, Refusal> {
+        // A write that changes nothing is not a change.
+        if *before == object {
+            return Ok(object);
+        }
+        let done = is_finished(&object);
+        if self.dry_run {
+            return Ok(object);
+        }
+        if done {
+            state.remove(self.resource, &mut object);
+        } else {
+            state.put(self.resource, &mut object);
+        }
+        Ok(object)
+    }
+
+    /// The object must be the one that the path names, and the version that is there.
+    fn check_identity(&self, before: &Value, object: &mut Value) -> Result<(), Refusal> {
+        if !object["metadata"].is_object() {
+            object["metadata"] = Value::Object(Map::new());
+        }
+        let name = name_of(before).to_owned();
+        let target = self.resource.target();
+        let stated = name_of(object);
+        if !stated.is_empty() && stated != name {
+            return Err(Refusal::bad_request(format!(
+                "the name of the object ({stated}) does not match the name on the URL ({name})"
+            )));
+        }
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if self.resource.namespaced && !namespace.is_empty() && namespace != self.path.namespace {
+            return Err(Refusal::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        let metadata = &mut object["metadata"];
+        metadata["name"] = Value::from(name.as_str());
+        if self.resource.namespaced {
+            metadata["namespace"] = Value::from(self.path.namespace.as_str());
+        }
+        let (is, stated) = (&before["metadata"]["uid"], metadata["uid"].as_str().unwrap_or_default());
+        if !stated.is_empty() && is.as_str() != Some(stated) {
+            let why = format!(
+                "Precondition failed: UID in precondition: {stated}, UID in object meta: {}",
+                is.as_str().unwrap_or_default()
+            );
+            return Err(Refusal::conflict(target, &name, &why));
+        }
+        let version = metadata["resourceVersion"].as_str().unwrap_or_default();
+        let required = self.resource.custom.is_some();
+        if (version.is_empty() || version == "0") && required {
+            let error = FieldError {
+                mistake: crate::field_error::Mistake::Invalid,
+                field: "metadata.resourceVersion".to_owned(),
+                shown: Some("0".to_owned()),
+                detail: "must be specified for an update".to_owned(),
+            };
+            return Err(self.invalid(object, &[error]));
+        }
+        if !version.is_empty()
+            && version != "0"
+            && Some(version) != before["metadata"]["resourceVersion"].as_str()
+        {
+            return Err(Refusal::stale(target, &name));
+        }
+        Ok(())
+    }
+
+    /// What only the server writes stays as it is.
+    fn keep_server_fields(&self, before: &Value, object: &mut Value) {
+        object["apiVersion"] = before["apiVersion"].clone();
+        object["kind"] = before["kind"].clone();
+        let Some(metadata) = object["metadata"].as_object_mut() else { return };
+        for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
+            match before["metadata"].get(*field) {
+                Some(value) => metadata.insert((*field).to_owned(), value.clone()),
+                None => metadata.remove(*field),
+            };
+        }
+        metadata.remove("selfLink");
+    }
+
+    fn prepare_update(
+        &self,
+        state: &State,
+        before: &Value,
+        object: &mut Value,
+        now: &str,
+    ) -> Result<(), Refusal> {
+        let namespace = self.path.namespace.clone();
+        let context = self.context(&namespace, now);
+        let status = self.path.subresource == "status";
+        if let Some(custom) = &self.resource.custom {
+            prepare_custom_update(custom.status, status, before, object);
+            self.resource.schema().apply_defaults(object);
+            return Ok(());
+        }
+        kinds::default(&context, object);
+        if status {
+            kinds::prepare_status_update(&context, object, before);
+        } else {
+            kinds::prepare_update(&context, object, before);
+            admission::on_update(state, self.resource, object, before)?;
+        }
+        Ok(())
+    }
+
+    fn update_errors(&self, before: &Value, object: &Value, now: &str) -> Vec<FieldError> {
+        let namespace = self.path.namespace.clone();
+        let context = self.context(&namespace, now);
+        let custom = self.resource.custom.is_some();
+        let mut errors = kinds::validate_metadata(&context, object, self.resource.namespaced, !custom);
+        errors.extend(kinds::validate_metadata_update(object, before));
+        if custom {
+            errors.extend(self.resource.schema().validate(object, Some(before)));
+        } else if self.path.subresource == "status" {
+            errors.extend(kinds::validate_status_update(&context, object, before));
+        } else {
+            errors.extend(kinds::validate_update(&context, object, before));
+            errors.extend(self.schema_errors(object));
+        }
+        errors
+    }
+}
+
+fn prepare_custom_update(has_status: bool, writes_status: bool, before: &Value, object: &mut Value) {
+    if writes_status {
+        // Only the status and its managed fields change.
+        let status = object.get("status").cloned();
+        let managed = object["metadata"]["managedFields"].clone();
+        *object = before.clone();
+        match status {
+            Some(status) => object["status"] = status,
+            None => {
+                object.as_object_mut().map(|map| map.remove("status"));
+            }
+        }
+        if !managed.is_null() {
+            object["metadata"]["managedFields"] = managed;
+        }
+        return;
+    }
+    if has_status && let Some(map) = object.as_object_mut() {
+        match before.get("status") {
+            Some(status) => map.insert("status".to_owned(), status.clone()),
+            None => map.remove("status"),
+        };
+    }
+    let without = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(map) = value.as_object_mut() {
+            map.remove("metadata");
+            if has_status {
+                map.remove("status");
+            }
+        }
+        value
+    };
+    if without(before) != without(object) {
+        let generation = before["metadata"]["generation"].as_i64().unwrap_or_default();
+        object["metadata"]["generation"] = Value::from(generation + 1);
+    }
+}
+
+/// Whether a deleted object has nothing left to wait for.
+pub(crate) fn is_finished(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+    !metadata["deletionTimestamp"].is_null()
+        && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && empty(&metadata["finalizers"])
+        && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+}
+
+pub(crate) fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The body must be of the type that the path names.
+fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
+    if !object.is_object() {
+        return Err(Refusal::bad_request(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type \
+             struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }}",
+            go_type(object)
+        )));
+    }
+    let api_version = resource.api_version().to_owned();
+    let stated = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (stated("apiVersion"), stated("kind"));
+    if !kind.is_empty() && kind != resource.kind {
+        let message = if version.is_empty() || version == api_version {
+            format!(
+                "{kind} in version \"{}\" cannot be handled as a {}: converting ({kind}) to ({}): unknown conversion",
+                resource.version, resource.kind, resource.kind
+            )
+        } else {
+            type_mismatch(&api_version, &version)
+        };
+        return Err(Refusal::bad_request(message));
+    }
+    if !version.is_empty() && version != api_version {
+        return Err(Refusal::bad_request(type_mismatch(&api_version, &version)));
+    }
+    object["apiVersion"] = Value::from(api_version);
+    object["kind"] = Value::from(resource.kind.as_str());
+    Ok(())
+}
+
+fn type_mismatch(expected: &str, stated: &str) -> String {
+    format!("the API version in the data ({stated}) does not match the expected API version ({expected})")
+}
+
+/// What Go calls a JSON value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Metadata of custom objects is typed even where their schema is not.
+fn check_metadata_shape(object: &Value) -> Result<(), Refusal> {
+    let metadata = &object["metadata"];
+    let wrong = |field: &str, value: &Value, go: &str| {
+        Refusal::bad_request(format!(
+            "json: cannot unmarshal {} into Go struct field ObjectMeta.metadata.{field} of type {go}",
+            go_type(value)
+        ))
+    };
+    if !metadata.is_null() && !metadata.is_object() {
+        return Err(wrong("", metadata, "v1.ObjectMeta"));
+    }
+    for field in ["name", "namespace", "generateName", "resourceVersion", "uid"] {
+        let value = &metadata[field];
+        if !value.is_null() && !value.is_string() {
+            return Err(wrong(field, value, "string"));
+        }
+    }
+    for field in ["labels", "annotations"] {
+        for value in metadata[field].as_object().into_iter().flat_map(Map::values) {
+            if !value.is_string() {
+                return Err(wrong(field, value, "string"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The refusal of writes into a namespace that is going.
+pub(crate) fn namespace_terminating(resource: &Resource, name: &str, namespace: &str) -> Refusal {
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut refusal = Refusal::forbidden(resource.target(), name, &why);
+    if let Some(details) = &mut refusal.details {
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+    }
+    refusal
+}
+
+/// The success of a deletion that left nothing.
+pub(crate) fn deleted_status(resource: &Resource, object: &Object) -> Value {
+    let mut details = json!({"name": &*object.key.name, "kind": resource.plural, "uid": &*object.uid});
+    if !resource.group.is_empty() {
+        details["group"] = Value::from(resource.group.as_str());
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
