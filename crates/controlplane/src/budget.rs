@@ -21,15 +21,12 @@ use crate::time::{after, time};
 const EVICTION_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The budgets of a namespace that cover one of these states of a pod.
-pub(crate) fn concerned<'a>(
-    cache: &Cache,
-    namespace: &str,
-    states: impl Iterator<Item = &'a Object> + Clone,
-) -> Vec<Key> {
+pub(crate) fn concerned(cache: &Cache, namespace: &str, states: [Option<&Object>; 2]) -> Vec<Key> {
     let covers = |budget: &PodDisruptionBudget| {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        selector
-            .is_some_and(|selector| states.clone().any(|pod| matches(selector, pod.meta().labels.as_ref())))
+        selector.is_some_and(|selector| {
+            states.iter().flatten().any(|pod| matches(selector, pod.meta().labels.as_ref()))
+        })
     };
     cache
         .budgets

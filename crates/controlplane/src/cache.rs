@@ -301,7 +301,7 @@ impl Cache {
         }
         self.doomed.insert(of.to_owned());
         let dying = known.with_meta(|meta| meta.deletion_timestamp = Some(Time(now)));
-        self.put(dying, now)
+        Some(self.put(dying, now))
     }
 
     /// Notes that the server does not know an object any more.
@@ -329,14 +329,14 @@ impl Cache {
         } else {
             object
         };
-        self.put(object, now)
+        Some(self.put(object, now))
     }
 
-    fn put(&mut self, object: Object, now: Timestamp) -> Option<Change> {
+    fn put(&mut self, object: Object, now: Timestamp) -> Change {
         let old = self.stores.insert(object.key(), &object);
         let change = Change { old, new: Some(object) };
         self.index(&change, now);
-        Some(change)
+        change
     }
 
     fn remove(&mut self, kind: Kind, key: &Key, now: Timestamp) -> Option<Change> {

@@ -107,9 +107,9 @@ impl Dependents<'_> {
         let object = change.object();
         let key = object.key();
         match object {
-            Object::Lease(_) => self.lease(change, key),
-            Object::Node(_) => self.node(change, key),
-            Object::Pod(_) => self.pod(change, key),
+            Object::Lease(_) => self.lease(change, &key),
+            Object::Node(_) => self.node(change, &key),
+            Object::Pod(_) => self.pod(change, &key),
             _ if !self.options.workloads => {}
             Object::Namespace(_) => self.add(Controller::Namespace, key),
             Object::ServiceAccount(_) | Object::ConfigMap(_) => {
@@ -150,7 +150,7 @@ impl Dependents<'_> {
     }
 
     /// Renewals are by far the most frequent change: they concern nobody unless the node was out of reach.
-    fn lease(&mut self, change: &Change, key: Key) {
+    fn lease(&mut self, change: &Change, key: &Key) {
         let node = Key::cluster(&key.name);
         if change.new.is_none() {
             self.add(Controller::Lease, node);
@@ -161,7 +161,7 @@ impl Dependents<'_> {
         }
     }
 
-    fn node(&mut self, change: &Change, key: Key) {
+    fn node(&mut self, change: &Change, key: &Key) {
         if self.options.kubelet.is_some() {
             self.add(Controller::KubeletNode, key.clone());
             if change.old.is_none() || change.new.is_none() || annotations_differ(change) {
@@ -194,7 +194,7 @@ impl Dependents<'_> {
         }
     }
 
-    fn pod(&mut self, change: &Change, key: Key) {
+    fn pod(&mut self, change: &Change, key: &Key) {
         let Object::Pod(pod) = change.object() else { return };
         let node = node_of(pod);
         if self.options.kubelet.is_some() && node.is_some() {
@@ -213,7 +213,7 @@ impl Dependents<'_> {
                 self.add(Controller::Claim, claim);
             }
             let sides = [change.old.as_ref(), change.new.as_ref()];
-            let budgets = budget::concerned(self.cache, &key.namespace, sides.into_iter().flatten());
+            let budgets = budget::concerned(self.cache, &key.namespace, sides);
             let wait = settle(self.cache.pods.len());
             for budget in budgets {
                 self.queue.add_at(Item::new(Controller::Budget, budget), self.after(wait));

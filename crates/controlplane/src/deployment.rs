@@ -73,8 +73,8 @@ struct Rollout<'a> {
     new: Option<Set>,
     /// The sets of other templates, oldest first.
     old: Vec<Set>,
-    /// Whether the set of the current template is created in this step.
-    creates: bool,
+    /// The name of the set of the current template, if it is created in this step.
+    creates: Option<String>,
     outcome: Outcome,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Rollout<'a> {
             template.is_some_and(|of| template::same(of, &spec.template))
         };
         let new = sets.iter().position(current).map(|at| sets.remove(at));
-        Self { cache, deployment, spec, now, new, old: sets, creates: false, outcome: Outcome::default() }
+        Self { cache, deployment, spec, now, new, old: sets, creates: None, outcome: Outcome::default() }
     }
 
     fn replicas(&self) -> i32 {
@@ -185,7 +185,7 @@ impl<'a> Rollout<'a> {
             return;
         }
         self.ensure_new_set();
-        if self.new.is_some() && !self.creates {
+        if self.new.is_some() && self.creates.is_none() {
             self.scale_new(self.replicas());
         }
     }

@@ -80,7 +80,7 @@ impl Driver {
             let ready = self.cache.is_synced() && !self.queue.is_idle();
             tokio::select! {
                 biased;
-                Some((item, action, done)) = self.running.next() => self.finish(item, action, done),
+                Some((item, action, done)) = self.running.next() => self.finish(&item, action, done),
                 seen = self.watches.next() => match seen {
                     Some(seen) => self.observe(seen),
                     None => return Err(Error::WatchesEnded),
@@ -156,7 +156,7 @@ impl Driver {
         }
     }
 
-    fn finish(&mut self, item: Item, action: Option<Action>, done: Done) {
+    fn finish(&mut self, item: &Item, action: Option<Action>, done: Done) {
         let now = self.clock.now();
         let mut failed = false;
         let change = match done {
@@ -180,17 +180,17 @@ impl Driver {
         if let Some(change) = change {
             self.changed(&change, now);
         }
-        let Some(work) = self.work.get_mut(&item) else { return };
+        let Some(work) = self.work.get_mut(item) else { return };
         work.left -= 1;
         work.failed |= failed;
         if work.left > 0 {
             return;
         }
-        let Some(work) = self.work.remove(&item) else { return };
+        let Some(work) = self.work.remove(item) else { return };
         if work.failed {
-            self.queue.failed(&item, now);
+            self.queue.failed(item, now);
         } else {
-            self.queue.done(&item, work.again);
+            self.queue.done(item, work.again);
         }
     }
 }

@@ -51,19 +51,19 @@ async fn list(client: &Client, request: &Request) -> Result<usize, u16> {
 
 /// The path and plural of every namespaced kind that can be listed and deleted, in a fixed order.
 async fn collections(client: &Client) -> Result<Vec<(String, String)>, u16> {
-    let code = |error: kube::Error| match error {
-        kube::Error::Api(status) => status.code,
+    let status = |error: kube::Error| match error {
+        kube::Error::Api(answer) => answer.code,
         _ => 0,
     };
     let mut all = Vec::new();
-    let core = client.list_core_api_resources("v1").await.map_err(code)?;
+    let core = client.list_core_api_resources("v1").await.map_err(status)?;
     collect(&core, "/api/v1", &mut all);
-    let groups = client.list_api_groups().await.map_err(code)?;
+    let groups = client.list_api_groups().await.map_err(status)?;
     for group in groups.groups {
         let Some(version) = group.preferred_version.or_else(|| group.versions.into_iter().next()) else {
             continue;
         };
-        let resources = client.list_api_group_resources(&version.group_version).await.map_err(code)?;
+        let resources = client.list_api_group_resources(&version.group_version).await.map_err(status)?;
         collect(&resources, &format!("/apis/{}", version.group_version), &mut all);
     }
     Ok(all)

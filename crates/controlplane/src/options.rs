@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// Which parts of the control plane run.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each part runs or not, on its own")]
 pub struct Options {
     /// Where jitter comes from; the same seed gives the same run on a paused clock.
     pub seed: u64,

@@ -18,7 +18,7 @@ use rand_pcg::Pcg32;
 const FIRST_BACKOFF: Duration = Duration::from_millis(10);
 
 /// The longest wait after failures.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
 
 /// A queue of items, ordered and without duplicates.
 #[derive(Debug)]

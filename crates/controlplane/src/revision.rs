@@ -65,7 +65,7 @@ pub(crate) fn ensure(
     let body = json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision",
         "metadata": {
-            "name": name, "namespace": owner.namespace, "labels": labels,
+            "name": name, "namespace": owner.namespace, "labels": labels, "annotations": owner.annotations,
             "ownerReferences": [template::owner_reference(kind, owner)],
         },
         "data": data, "revision": last + 1,

@@ -128,6 +128,7 @@ fn to_value(object: &Object) -> Value {
         Object::ControllerRevision(o) => serde_json::to_value(&**o),
         Object::Job(o) => serde_json::to_value(&**o),
         Object::PodDisruptionBudget(o) => serde_json::to_value(&**o),
+        Object::CSINode(o) => serde_json::to_value(&**o),
         Object::StorageClass(o) => serde_json::to_value(&**o),
         Object::PersistentVolume(o) => serde_json::to_value(&**o),
         Object::PersistentVolumeClaim(o) => serde_json::to_value(&**o),

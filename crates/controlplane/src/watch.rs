@@ -64,26 +64,22 @@ where
     let events = watcher::watcher(api, config).boxed();
     stream::unfold((events, 0_u32), move |(mut events, mut failures)| async move {
         loop {
-            match events.next().await? {
-                Ok(event) => {
-                    if !matches!(event, Event::Init) {
-                        failures = 0;
-                    }
-                    let seen = match event {
-                        Event::Init => Seen::Listing(kind),
-                        Event::InitApply(object) => Seen::Listed(object.into()),
-                        Event::InitDone => Seen::Synced(kind),
-                        Event::Apply(object) => Seen::Applied(object.into()),
-                        Event::Delete(object) => Seen::Deleted(object.into()),
-                    };
-                    return Some((seen, (events, failures)));
+            if let Ok(event) = events.next().await? {
+                if !matches!(event, Event::Init) {
+                    failures = 0;
                 }
-                Err(_) => {
-                    let (first, last) = BACKOFF;
-                    tokio::time::sleep(first.saturating_mul(1 << failures.min(10)).min(last)).await;
-                    failures = failures.saturating_add(1);
-                }
+                let seen = match event {
+                    Event::Init => Seen::Listing(kind),
+                    Event::InitApply(object) => Seen::Listed(object.into()),
+                    Event::InitDone => Seen::Synced(kind),
+                    Event::Apply(object) => Seen::Applied(object.into()),
+                    Event::Delete(object) => Seen::Deleted(object.into()),
+                };
+                return Some((seen, (events, failures)));
             }
+            let (first, last) = BACKOFF;
+            tokio::time::sleep(first.saturating_mul(1 << failures.min(10)).min(last)).await;
+            failures = failures.saturating_add(1);
         }
     })
 }

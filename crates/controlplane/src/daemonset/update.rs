@@ -75,7 +75,7 @@ impl Look<'_> {
             let Some(old) = alive.find(|pod| !self.is_updated(pod)) else { continue };
             match new {
                 Some(new) if self.is_available(new, outcome) => {
-                    outcome.delete(Kind::Pod, &old.metadata, None)
+                    outcome.delete(Kind::Pod, &old.metadata, None);
                 }
                 Some(_) => room -= 1,
                 None if !self.is_available(old, outcome) => outcome.delete(Kind::Pod, &old.metadata, None),

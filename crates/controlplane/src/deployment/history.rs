@@ -46,7 +46,7 @@ impl Rollout<'_> {
         let body = Arc::new(self.new_set(&name, &hash, revision, replicas));
         self.outcome.create(Kind::ReplicaSet, namespace, &body);
         self.remember_revision(revision);
-        self.creates = true;
+        self.creates = Some(name.clone());
         if replicas > 0 {
             let message = format!("Scaled up replica set {name} from 0 to {replicas}");
             self.outcome.note(
@@ -70,7 +70,7 @@ impl Rollout<'_> {
             &self.deployment.metadata,
             json!({"status": {"collisionCount": count + 1}}),
         );
-        self.creates = true;
+        self.creates.clone_from(&taken.metadata.name);
     }
 
     fn new_set(&self, name: &str, hash: &str, revision: i64, replicas: i32) -> Value {

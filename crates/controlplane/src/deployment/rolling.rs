@@ -5,7 +5,7 @@ use super::Rollout;
 
 impl Rollout<'_> {
     pub(super) fn roll(&mut self) {
-        if self.creates {
+        if self.creates.is_some() {
             return;
         }
         let target = self.new_replicas();
@@ -46,7 +46,7 @@ impl Rollout<'_> {
                 cleaned += step;
             }
         }
-        let available: i32 = self.all().map(|set| set.available()).sum();
+        let available: i32 = self.all().map(super::Set::available).sum();
         let mut left = available - needed;
         for at in 0..self.old.len() {
             let replicas = self.old[at].replicas;

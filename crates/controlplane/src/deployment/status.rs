@@ -86,8 +86,8 @@ fn progress(rollout: &mut Rollout, old: &DeploymentStatus, new: &mut DeploymentS
         set(new, "Progressing", ("Unknown", "DeploymentResumed", "Deployment is resumed"), rollout, true);
         return;
     }
-    if rollout.creates {
-        let message = format!("Created new {}", subject.replace("Deployment", "replica set"));
+    if let Some(name) = &rollout.creates {
+        let message = format!("Created new replica set \"{name}\"");
         set(new, "Progressing", ("True", "NewReplicaSetCreated", &message), rollout, true);
         return;
     }

@@ -33,33 +33,28 @@ pub(crate) fn decide(cache: &Cache, key: &Key, options: &KubeletOptions, now: Ti
         return outcome;
     }
     let lease_key = Key::new(LEASE_NAMESPACE, &key.name);
-    let renewed = match cache.leases.get(&lease_key) {
-        Some(lease) => {
-            let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0);
-            if let Some(due) = renewed.map(|renewed| after(renewed, PERIOD)).filter(|due| *due > now) {
-                outcome.look_again(due);
-                return outcome;
-            }
-            let body = json!({"spec": {"renewTime": micros(now)}});
-            outcome.write(Kind::Lease, lease_key, Verb::Patch { body, subresource: None });
-            now
+    if let Some(lease) = cache.leases.get(&lease_key) {
+        let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0);
+        if let Some(due) = renewed.map(|renewed| after(renewed, PERIOD)).filter(|due| *due > now) {
+            outcome.look_again(due);
+            return outcome;
         }
-        None => {
-            let body = json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {
-                    "name": key.name, "namespace": LEASE_NAMESPACE,
-                    "ownerReferences": [{
-                        "apiVersion": "v1", "kind": "Node", "name": key.name, "uid": node.metadata.uid,
-                    }],
-                },
-                "spec": {"holderIdentity": key.name, "leaseDurationSeconds": SECONDS, "renewTime": micros(now)},
-            });
-            outcome.create(Kind::Lease, LEASE_NAMESPACE, &Arc::new(body));
-            now
-        }
-    };
-    outcome.look_again(after(renewed, PERIOD));
+        let body = json!({"spec": {"renewTime": micros(now)}});
+        outcome.write(Kind::Lease, lease_key, Verb::Patch { body, subresource: None });
+    } else {
+        let body = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {
+                "name": key.name, "namespace": LEASE_NAMESPACE,
+                "ownerReferences": [{
+                    "apiVersion": "v1", "kind": "Node", "name": key.name, "uid": node.metadata.uid,
+                }],
+            },
+            "spec": {"holderIdentity": key.name, "leaseDurationSeconds": SECONDS, "renewTime": micros(now)},
+        });
+        outcome.create(Kind::Lease, LEASE_NAMESPACE, &Arc::new(body));
+    }
+    outcome.look_again(after(now, PERIOD));
     outcome
 }
 

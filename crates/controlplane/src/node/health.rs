@@ -18,7 +18,7 @@ use crate::time::{after, time};
 const GRACE: Duration = Duration::from_secs(40);
 
 /// How long a node that has never reported may be silent.
-const STARTUP_GRACE: Duration = Duration::from_secs(60);
+const STARTUP_GRACE: Duration = Duration::from_mins(1);
 
 const COMPONENT: &str = "node-controller";
 
@@ -50,7 +50,7 @@ fn lose(node: &Node, now: Timestamp, outcome: &mut Outcome) {
         match conditions.iter_mut().find(|condition| condition.type_ == name) {
             Some(condition) if condition.status == "Unknown" => {}
             Some(condition) => {
-                condition.status = "Unknown".to_owned();
+                "Unknown".clone_into(&mut condition.status);
                 condition.reason = Some("NodeStatusUnknown".to_owned());
                 condition.message = Some("Kubelet stopped posting node status.".to_owned());
                 condition.last_transition_time = Some(time(now));
@@ -82,7 +82,7 @@ fn pods_are_not_ready(cache: &Cache, node: &Node, now: Timestamp, outcome: &mut 
         let mut conditions =
             pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
         for condition in conditions.iter_mut().filter(|condition| condition.type_ == "Ready") {
-            condition.status = "False".to_owned();
+            "False".clone_into(&mut condition.status);
             condition.reason = Some("NodeNotReady".to_owned());
             condition.last_transition_time = Some(time(now));
         }

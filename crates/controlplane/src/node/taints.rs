@@ -50,7 +50,7 @@ fn wanted(node: &Node) -> Vec<(&'static str, &'static str)> {
     match ready_status(node) {
         Some("False") => wanted.extend([(names::NOT_READY, "NoSchedule"), (names::NOT_READY, "NoExecute")]),
         Some("Unknown") => {
-            wanted.extend([(names::UNREACHABLE, "NoSchedule"), (names::UNREACHABLE, "NoExecute")])
+            wanted.extend([(names::UNREACHABLE, "NoSchedule"), (names::UNREACHABLE, "NoExecute")]);
         }
         // A node that has not reported keeps the taint that it was created with.
         None if has(node, names::NOT_READY, "NoSchedule") => wanted.push((names::NOT_READY, "NoSchedule")),

@@ -30,13 +30,13 @@ impl Look<'_> {
             return false;
         }
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
-        match rolling.and_then(|rolling| rolling.partition).filter(|partition| *partition > 0) {
-            Some(partition) => ordinal < self.start().max(partition),
-            None => {
-                let current =
-                    self.set.status.as_ref().and_then(|status| status.current_replicas).unwrap_or(0);
-                ordinal < self.start() + current
-            }
+        if let Some(partition) =
+            rolling.and_then(|rolling| rolling.partition).filter(|partition| *partition > 0)
+        {
+            ordinal < self.start().max(partition)
+        } else {
+            let current = self.set.status.as_ref().and_then(|status| status.current_replicas).unwrap_or(0);
+            ordinal < self.start() + current
         }
     }
 

@@ -49,17 +49,17 @@ pub(crate) fn decide(cache: &Cache, key: &Key) -> Outcome {
         bind(claim, volume, &mut outcome);
         return outcome;
     }
-    let Some(class_name) = class_name(cache, spec) else { return outcome };
+    let class_name = class_name(cache, spec);
     let class = cache.storage_classes.get(&Key::cluster(class_name)).map(Arc::as_ref);
     let waits = class.and_then(|class| class.volume_binding_mode.as_deref()) == Some("WaitForFirstConsumer");
     let node = first_consumer(cache, key, claim);
     if waits && node.is_none() {
         return outcome;
     }
-    if let Some(volume) = fitting(cache, claim, spec, class_name, node) {
+    if let Some(volume) = fitting(cache, spec, class_name, node) {
         bind(claim, volume, &mut outcome);
     } else if let Some(class) = class.filter(|class| class.provisioner != NO_PROVISIONER) {
-        provision(claim, spec, class, zone(cache, node), &mut outcome);
+        provision(claim, spec, class, &zone(cache, node), &mut outcome);
     }
     outcome
 }
@@ -69,14 +69,14 @@ fn phase(claim: &PersistentVolumeClaim) -> &str {
 }
 
 /// The class that a claim names; the default one if it names none. An empty name is no class at all.
-fn class_name<'a>(cache: &'a Cache, spec: &'a PersistentVolumeClaimSpec) -> Option<&'a str> {
+fn class_name<'a>(cache: &'a Cache, spec: &'a PersistentVolumeClaimSpec) -> &'a str {
     if let Some(name) = spec.storage_class_name.as_deref() {
-        return Some(name);
+        return name;
     }
     let is_default =
         |class: &&Arc<StorageClass>| annotation(&class.metadata, names::DEFAULT_CLASS) == Some("true");
     let default = cache.storage_classes.values().find(is_default);
-    Some(default.and_then(|class| class.metadata.name.as_deref()).unwrap_or_default())
+    default.and_then(|class| class.metadata.name.as_deref()).unwrap_or_default()
 }
 
 /// The node that the first pod of a claim is going to run on.
@@ -114,7 +114,6 @@ fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
 /// The smallest free volume that fits.
 fn fitting<'a>(
     cache: &'a Cache,
-    claim: &PersistentVolumeClaim,
     spec: &PersistentVolumeClaimSpec,
     class: &str,
     node: Option<&Node>,
@@ -148,7 +147,6 @@ fn fitting<'a>(
             && reachable
             && selected
     };
-    let _ = claim;
     cache.volumes.values().filter(fits).min_by_key(|volume| (size(volume), volume.metadata.name.clone()))
 }
 
@@ -157,7 +155,7 @@ fn provision(
     claim: &PersistentVolumeClaim,
     spec: &PersistentVolumeClaimSpec,
     class: &StorageClass,
-    topology: Vec<(&'static str, &str)>,
+    topology: &[(&'static str, &str)],
     outcome: &mut Outcome,
 ) {
     let name = format!("pvc-{}", uid(&claim.metadata));
