@@ -244,10 +244,7 @@ fn claim_names(errors: &mut Vec<FieldError>, list: &str, resources: &Value, clai
         if !claims.contains(&name) {
             let mut sorted = claims.to_vec();
             sorted.sort_unstable();
-<<<<<<< HEAD
-=======
             sorted.dedup();
->>>>>>> emb-kinds
             let rest = if sorted.is_empty() {
                 " which is empty".to_owned()
             } else {
