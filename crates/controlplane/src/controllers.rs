@@ -167,6 +167,9 @@ impl Dependents<'_> {
             if change.old.is_none() || change.new.is_none() || annotations_differ(change) {
                 self.add(Controller::Lease, key.clone());
                 self.pods_of(&key.name, Controller::KubeletPod);
+            } else if readiness(change.old.as_ref()) != readiness(change.new.as_ref()) {
+                // Pods may have been bound before the machine was up.
+                self.pods_of(&key.name, Controller::KubeletPod);
             }
         }
         if self.options.node_lifecycle {
@@ -321,6 +324,14 @@ fn settle(count: usize) -> Duration {
 fn as_node(object: Option<&Object>) -> Option<&Node> {
     match object {
         Some(Object::Node(node)) => Some(node),
+        _ => None,
+    }
+}
+
+/// What a node last reported.
+fn readiness(node: Option<&Object>) -> Option<&str> {
+    match node {
+        Some(Object::Node(node)) => node::ready_status(node),
         _ => None,
     }
 }
