@@ -19,6 +19,7 @@ mod list;
 mod openapi;
 pub mod patch;
 mod pods;
+mod protobuf;
 pub mod refusal;
 mod request;
 mod resources;
