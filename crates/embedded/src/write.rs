@@ -100,9 +100,10 @@ impl<'a> Write<'a> {
                 metadata.remove(*field);
             }
         }
-        self.prepare_create(state, &mut object, &namespace, &now)?;
+        // Jobs are labelled with their UID, so it comes first.
         object["metadata"]["creationTimestamp"] = Value::from(now.as_str());
         object["metadata"]["uid"] = Value::from(state.new_uid());
+        self.prepare_create(state, &mut object, &namespace, &now)?;
         self.name(state, &mut object, &namespace)?;
         let errors = self.creation_errors(&object, &namespace, &now);
         if !errors.is_empty() {
@@ -383,6 +384,11 @@ impl<'a> Write<'a> {
         kinds::default(&context, object);
         if status {
             kinds::prepare_status_update(&context, object, before);
+        } else if self.path.subresource == "finalize" {
+            // Nothing but the finalizers of a namespace can be written here.
+            let finalizers = object["spec"]["finalizers"].take();
+            *object = before.clone();
+            object["spec"]["finalizers"] = finalizers;
         } else {
             kinds::prepare_update(&context, object, before);
             admission::on_update(state, self.resource, object, before)?;
