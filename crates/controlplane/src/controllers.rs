@@ -164,7 +164,8 @@ impl Dependents<'_> {
     fn node(&mut self, change: &Change, key: &Key) {
         if self.options.kubelet.is_some() {
             self.add(Controller::KubeletNode, key.clone());
-            if change.old.is_none() || change.new.is_none() || annotations_differ(change) {
+            let readiness = |object| as_node(object).and_then(node::ready_status);
+            if annotations_differ(change) || readiness(change.old.as_ref()) != readiness(change.new.as_ref()) {
                 self.add(Controller::Lease, key.clone());
                 self.pods_of(&key.name, Controller::KubeletPod);
             } else if readiness(change.old.as_ref()) != readiness(change.new.as_ref()) {
