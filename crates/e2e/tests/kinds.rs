@@ -24,7 +24,8 @@ fn recorded_answers_are_those_of_a_real_server() -> Result<()> {
     for file in FILES {
         let requests = std::fs::read_to_string(folder().join(format!("{file}.yaml")))?;
         let requests: Vec<Value> = serde_saphyr::from_str(&requests)?;
-        let answers: Result<Vec<Value>> = requests.iter().map(|request| server.play(&bases, request)).collect();
+        let answers: Result<Vec<Value>> =
+            requests.iter().map(|request| server.play(&bases, request)).collect();
         let answers = Value::Array(answers?);
         let path = folder().join(format!("{file}.answers.json"));
         if std::env::var_os("UPDATE_EXPECT").is_some() {
@@ -101,8 +102,19 @@ impl Server {
     }
 
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        self.send_for("application/json", method, path, body)
+    }
+
+    fn send_for(
+        &self,
+        accept: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Value)> {
         let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
-        let request = Request::builder().method(method).uri(path).header("Content-Type", "application/json");
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("Content-Type", "application/json").header("Accept", accept);
         let request = request.body(bytes.into())?;
         self.runtime.block_on(async {
             let response = self.client.send(request).await?;
@@ -115,7 +127,8 @@ impl Server {
     fn collection(&self, object: &Value) -> Result<String> {
         let version = object["apiVersion"].as_str().context("an API version")?;
         let groups = self.resources.as_array().into_iter().flatten();
-        let group = groups.into_iter().find(|group| group["groupVersion"] == version).context("a known group")?;
+        let group =
+            groups.into_iter().find(|group| group["groupVersion"] == version).context("a known group")?;
         let resource = group["resources"].as_array().into_iter().flatten().find(|resource| {
             let subresource = resource["name"].as_str().is_some_and(|name| name.contains('/'));
             resource["kind"] == object["kind"] && !subresource
@@ -135,8 +148,12 @@ impl Server {
         if code < 300 {
             let path = format!("{collection}/{}", stored["metadata"]["name"].as_str().unwrap_or_default());
             for step in request["then"].as_array().into_iter().flatten() {
-                let (verb, patch) =
-                    step.as_object().and_then(|step| step.iter().next()).context("a step")?;
+                let (verb, patch) = step.as_object().and_then(|step| step.iter().next()).context("a step")?;
+                if verb == "established" {
+                    stored = self.established(&path)?;
+                    answers.push(answer(200, &stored));
+                    continue;
+                }
                 let path = if verb == "status" { format!("{path}/status") } else { path.clone() };
                 let (code, body) = self.send(Method::PUT, &path, Some(&merged(&stored, Some(patch))))?;
                 answers.push(answer(code, &body));
@@ -144,9 +161,32 @@ impl Server {
                     stored = body;
                 }
             }
+            answers.push(json!({"row": self.row(&path)?}));
             self.delete(&path)?;
         }
         Ok(json!({"case": request["case"], "answers": answers}))
+    }
+
+    /// A definition when the API server is ready to serve it.
+    fn established(&self, path: &str) -> Result<Value> {
+        e2e::poll("the definition to be established", PATIENCE, || {
+            let (_, crd) = self.send(Method::GET, path, None)?;
+            let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+            let ready = conditions.filter(|condition| condition["status"] == "True").count() == 2;
+            Ok(ready.then_some(crd))
+        })
+    }
+
+    /// The object's line in a table.
+    fn row(&self, path: &str) -> Result<Value> {
+        let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let (_, table) = self.send_for(accept, Method::GET, path, None)?;
+        let cells = table["rows"][0]["cells"].as_array().context("a row")?;
+        let cell = |cell: &Value| match cell.as_str() {
+            Some(text) if is_age(text) => json!("AGE"),
+            _ => steady(cell),
+        };
+        Ok(cells.iter().map(cell).collect())
     }
 
     fn delete(&self, path: &str) -> Result<()> {
@@ -191,7 +231,8 @@ fn answer(code: u16, body: &Value) -> Value {
 fn steady(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let kept = map.iter().filter(|(key, _)| !matches!(key.as_str(), "managedFields" | "resourceVersion"));
+            let kept =
+                map.iter().filter(|(key, _)| !matches!(key.as_str(), "managedFields" | "resourceVersion"));
             Value::Object(kept.map(|(key, value)| (key.clone(), steady(value))).collect::<Map<_, _>>())
         }
         Value::Array(list) => list.iter().map(steady).collect(),
@@ -216,6 +257,12 @@ fn steady_text(text: &str) -> String {
         rest = &rest[width..];
     }
     steady
+}
+
+fn is_age(text: &str) -> bool {
+    text.starts_with(|letter: char| letter.is_ascii_digit())
+        && text.ends_with(|letter: char| "smhdy".contains(letter))
+        && text.chars().all(|letter| letter.is_ascii_digit() || "smhdy".contains(letter))
 }
 
 fn is_uid(text: &str) -> bool {
