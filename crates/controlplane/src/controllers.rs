@@ -165,7 +165,8 @@ impl Dependents<'_> {
         if self.options.kubelet.is_some() {
             self.add(Controller::KubeletNode, key.clone());
             let readiness = |object| as_node(object).and_then(node::ready_status);
-            if annotations_differ(change) || readiness(change.old.as_ref()) != readiness(change.new.as_ref()) {
+            if annotations_differ(change) || readiness(change.old.as_ref()) != readiness(change.new.as_ref())
+            {
                 self.add(Controller::Lease, key.clone());
                 self.pods_of(&key.name, Controller::KubeletPod);
             } else if readiness(change.old.as_ref()) != readiness(change.new.as_ref()) {
