@@ -31,6 +31,18 @@ impl Group {
         }
     }
 
+    /// The group as a pod that is to be placed sees it.
+    ///
+    /// kube-scheduler 1.36 forgets to set the selector of namespaces aside once it has looked them up, and then
+    /// compares it with no labels at all: one that is content with none takes in every namespace.
+    pub(crate) fn as_asked(&self) -> Self {
+        let mut group = self.clone();
+        if group.namespace_selector.matches(&Labels::new()) {
+            group.namespace_selector = Selector::everything();
+        }
+        group
+    }
+
     /// `of_namespace` are the labels of the pod's namespace.
     pub(crate) fn matches(&self, pod: &PodInfo, of_namespace: &Labels) -> bool {
         self.selector.matches(pod.labels())

@@ -36,6 +36,8 @@ pub(crate) struct Pending {
     pub(crate) said: Option<String>,
     /// The node that was cleared for it.
     pub(crate) nominated: Option<String>,
+    /// Pods that were told to go for it.
+    pub(crate) asked_to_go: Vec<Key>,
 }
 
 /// What a kind that fits nowhere waits for.
@@ -92,7 +94,7 @@ impl Queue {
             (old.info, old.nominated, old.said) = (info, nominated, said);
             return;
         }
-        self.take(&info.key);
+        let asked_to_go = self.take(&info.key).map(|old| old.asked_to_go).unwrap_or_default();
         let kind = description.map(|description| known.unwrap_or_else(|| self.add_kind(description)));
         if let Some(kind) = kind {
             self.update(kind, |kind| {
@@ -101,7 +103,7 @@ impl Queue {
                 kind.parked = None;
             });
         }
-        self.pods.insert(info.key.clone(), Pending { info, rank, kind, said, nominated });
+        self.pods.insert(info.key.clone(), Pending { info, rank, kind, said, nominated, asked_to_go });
     }
 
     /// Takes a pod out.

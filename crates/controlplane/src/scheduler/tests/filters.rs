@@ -14,7 +14,7 @@ fn a_pod_goes_to_the_emptiest_node_and_counts_there_at_once() {
         [
             "one -> a",
             "two -> b",
-            "three: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
+            "three: 0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: \
              2 No preemption victims found for incoming pod.",
         ]
     );
