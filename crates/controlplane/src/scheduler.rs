@@ -89,6 +89,16 @@ pub enum Decision {
 /// The message of a victim's condition `DisruptionTarget`.
 pub const PREEMPTED: &str = "default-scheduler: preempting to accommodate a higher priority pod";
 
+/// What the event `Scheduled` of a pod says.
+pub fn scheduled_message(pod: &Key, node: &str) -> String {
+    format!("Successfully assigned {}/{} to {node}", pod.0, pod.1)
+}
+
+/// What the event `Preempted` of a victim says; `uid` is the pod that it goes for.
+pub fn preempted_message(uid: &str, node: &str) -> String {
+    format!("Preempted by pod {uid} on node {node}")
+}
+
 /// Why a pod is not scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -228,6 +238,10 @@ impl Scheduler {
     ///
     /// It counts as carried out from now on, until [`Scheduler::observe_pod`] shows the result or
     /// [`Scheduler::failed`] takes it back.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it goes on after `None`, which users of iterators do not expect"
+    )]
     pub fn next(&mut self) -> Option<Decision> {
         loop {
             if let Some(decision) = self.ready.pop_front() {
@@ -342,9 +356,11 @@ impl Scheduler {
         // Less important pods that were promised the same node look for another one.
         for other in promised_to(&self.promised, &node).into_iter().filter(|other| other.priority < priority)
         {
-            let said =
-                self.queue.pods.get(&other.key).and_then(|pending| pending.said.clone()).unwrap_or_default();
-            self.say(&other.key, Reason::Unschedulable, said, None, vec![]);
+            let said = self.queue.pods.get(&other.key).and_then(|pending| pending.said.clone());
+            match said {
+                Some(said) => self.say(&other.key, Reason::Unschedulable, said, None, vec![]),
+                None => self.enqueue(other, None, None),
+            }
         }
         self.say(key, Reason::Unschedulable, message, Some(node), victims.clone());
         // The pod is no longer like its kind, which is tried again.
@@ -359,9 +375,9 @@ impl Scheduler {
     fn assume(&mut self, key: &Key, node: String, plan: VolumePlan) -> Option<Decision> {
         let pending = self.leave_queue(key)?;
         let (pod, uid) = (key.clone(), pending.info.uid.clone());
-        let slot = self.cluster.place(&pending.info, &node);
+        self.cluster.place(&pending.info, &node);
         self.cluster.volumes.assume(&plan, &node);
-        self.pod_arrived(slot);
+        self.pod_arrived();
         let waits_for_volumes = !plan.is_empty();
         let assumed = Assumed { pending, node: node.clone(), plan: plan.clone(), waits_for_volumes };
         self.assumed.insert(key.clone(), assumed);
@@ -451,11 +467,11 @@ impl Scheduler {
         }
         let old = self.cluster.place_of(&info.key).zip(self.cluster.placed_pod(&info.key).cloned());
         let slot = self.cluster.place(info, node);
-        let Some((old_slot, old)) = old else { return self.pod_arrived(slot) };
+        let Some((old_slot, old)) = old else { return self.pod_arrived() };
         let relabelled = old.labels() != info.labels() || old.is_terminating() != info.is_terminating();
         if old_slot != slot || relabelled || old.requests.taken != info.requests.taken {
             self.pod_left(Some(old_slot));
-            self.pod_arrived(slot);
+            self.pod_arrived();
         }
     }
 
@@ -487,8 +503,10 @@ impl Scheduler {
     }
 
     /// A pod that comes helps those that want to be near it, or evens out a spread.
-    fn pod_arrived(&mut self, _slot: usize) {
-        self.queue.wake(|pod, _| !pod.affinity.is_empty() || pod.spreads.iter().any(|spread| spread.hard));
+    fn pod_arrived(&mut self) {
+        self.queue.wake_looking_around(|pod, _| {
+            !pod.affinity.is_empty() || pod.spreads.iter().any(|spread| spread.hard)
+        });
     }
 
     fn storage_changed(&mut self) {

@@ -104,7 +104,8 @@ impl AffinityState {
             };
             all_near &= domains.counts[domain] > 0;
         }
-        if !all_near && !(self.alone && self.wants_itself) {
+        let first_of_its_kind = self.alone && self.wants_itself;
+        if !all_near && !first_of_its_kind {
             return Err(Rejection::final_(FAR));
         }
         let crowded = |domains: &Domains| {

@@ -65,6 +65,8 @@ pub(crate) struct Queue {
     by_description: BTreeMap<String, usize>,
     active: BTreeSet<(Rank, usize)>,
     parked: BTreeSet<usize>,
+    /// Those of them to which pods on any node matter.
+    looking_around: BTreeSet<usize>,
     next_kind: usize,
     sequence: u64,
 }
@@ -139,15 +141,30 @@ impl Queue {
 
     /// Tries those kinds again that `helped` chooses; it is asked with the first pod of each.
     pub(crate) fn wake(&mut self, helped: impl Fn(&PodInfo, Parked) -> bool) {
-        let chosen = self.parked.iter().copied().filter(|kind| {
+        let chosen = self.chosen(&self.parked, helped);
+        self.unpark(&chosen);
+    }
+
+    /// The same, of those to which pods on any node matter.
+    pub(crate) fn wake_looking_around(&mut self, helped: impl Fn(&PodInfo, Parked) -> bool) {
+        let chosen = self.chosen(&self.looking_around, helped);
+        self.unpark(&chosen);
+    }
+
+    fn chosen(&self, among: &BTreeSet<usize>, helped: impl Fn(&PodInfo, Parked) -> bool) -> Vec<usize> {
+        let chosen = among.iter().copied().filter(|kind| {
             let kind = &self.kinds[kind];
             let first = kind.members.first().and_then(|rank| self.pods.get(&rank.key));
             first
                 .zip(kind.parked)
                 .is_some_and(|(first, parked)| parked.anything_helps || helped(&first.info, parked))
         });
-        for kind in chosen.collect::<Vec<_>>() {
-            self.update(kind, |kind| kind.parked = None);
+        chosen.collect()
+    }
+
+    fn unpark(&mut self, kinds: &[usize]) {
+        for kind in kinds {
+            self.update(*kind, |kind| kind.parked = None);
         }
     }
 
@@ -176,18 +193,19 @@ impl Queue {
             self.active.remove(&(first.clone(), id));
         }
         change(kind);
+        self.parked.remove(&id);
+        self.looking_around.remove(&id);
         match (kind.members.first(), kind.parked) {
             (Some(first), None) => {
                 self.active.insert((first.clone(), id));
-                self.parked.remove(&id);
             }
-            (Some(_), Some(_)) => {
+            (Some(_), Some(parked)) => {
                 self.parked.insert(id);
+                if parked.looks_around {
+                    self.looking_around.insert(id);
+                }
             }
-            (None, _) => {
-                kind.parked = None;
-                self.parked.remove(&id);
-            }
+            (None, _) => kind.parked = None,
         }
         debug_assert!(self.by_description.contains_key(&kind.description));
     }

@@ -1,5 +1,7 @@
 //! Random clusters in which every scheduling rule decides something now and then.
 
+use std::collections::BTreeSet;
+
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ pub(crate) struct Plan {
     pub(crate) waiting: Vec<Value>,
 }
 
-pub(crate) const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
+const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
 pub(crate) const DRIVER: &str = "csi.example.com";
 const ZONES: [&str; 3] = ["z1", "z2", "z3"];
 const APPS: [&str; 3] = ["web", "db", "cache"];
@@ -91,20 +93,22 @@ pub(crate) fn generate(seed: u64) -> Plan {
     }
 
     let mut placed = vec![];
+    let mut with_ports = BTreeSet::new();
     for index in 0..4 + dice.below(names.len() * 4) {
         let mut pod = base_pod(&mut dice, &format!("placed-{index}"));
         requests(&mut dice, &mut pod, 2);
-        if dice.chance(15) {
-            pod["spec"]["containers"][0]["ports"] = ports(&mut dice);
-        }
         if dice.chance(15) {
             pod["spec"]["affinity"] = json!({"podAntiAffinity": {REQUIRED: [term(&mut dice)]}});
         }
         if dice.chance(8) && pod["metadata"]["namespace"] == "default" {
             mount(&mut dice, &mut pod, &claims);
         }
-        pod["spec"]["nodeName"] =
-            if dice.chance(3) { json!("ghost") } else { json!(names[dice.below(names.len())]) };
+        let node = if dice.chance(3) { "ghost" } else { names[dice.below(names.len())].as_str() };
+        pod["spec"]["nodeName"] = json!(node);
+        // No scheduler puts two pods with the same port on a node, so at most one has any.
+        if dice.chance(15) && with_ports.insert(node) {
+            pod["spec"]["containers"][0]["ports"] = ports(&mut dice);
+        }
         pod["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
         pod["spec"]["terminationGracePeriodSeconds"] = json!(30);
         let state = match dice.below(100) {

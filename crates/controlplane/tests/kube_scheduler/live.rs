@@ -14,7 +14,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::generate::{DRIVER, NAMESPACES, generate, shared};
+use crate::generate::{DRIVER, generate, shared};
 use crate::replay::{GONE, Recording, Step, Verdict, judge, key, observe};
 
 const KINDS: [(&str, &str); 9] = [
@@ -83,14 +83,17 @@ impl Live {
     }
 
     async fn create(&self, object: &Value) -> Value {
+        self.try_create(object).await.unwrap_or_else(|error| panic!("{error}: {object:#}"))
+    }
+
+    async fn try_create(&self, object: &Value) -> kube::Result<Value> {
         let dynamic: DynamicObject = serde_json::from_value(object.clone()).expect("an object");
         let api = self.api_of(object);
-        let created = api.create(&PostParams::default(), &dynamic).await;
-        let created = created.unwrap_or_else(|error| panic!("{error}: {object:#}"));
+        let created = api.create(&PostParams::default(), &dynamic).await?;
         if object.get("status").is_some() && object["kind"] != "Node" {
             self.patch_status(object, &json!({"status": object["status"]})).await;
         }
-        serde_json::to_value(created).expect("JSON")
+        Ok(serde_json::to_value(created).expect("JSON"))
     }
 
     async fn patch(&self, object: &Value, patch: &Value) {
@@ -159,7 +162,7 @@ impl Live {
         let (mut steps, mut disagreements) = (vec![], vec![]);
         for (index, pod) in plan.waiting.iter().enumerate() {
             sleep(settle).await;
-            let (pod, verdict) = self.attempt(pod, &known).await;
+            let Some((pod, verdict)) = self.attempt(pod, &known).await else { continue };
             if let Err(difference) = judge(&mut ours, &pod, &verdict) {
                 disagreements.push(format!(
                     "cluster {seed}, pod {:?}: {difference}\n{}",
@@ -185,7 +188,9 @@ impl Live {
     }
 
     async fn place(&self, pod: &Value) {
-        self.create(pod).await;
+        if self.try_create(pod).await.is_err() {
+            return;
+        }
         let note = |name: &str| pod["metadata"]["annotations"][name].as_str().unwrap_or("Running");
         let phase = if note("state") == "terminating" { "Running" } else { note("state") };
         self.patch_status(pod, &json!({"status": {"startTime": note("started"), "phase": phase}})).await;
@@ -196,15 +201,16 @@ impl Live {
     }
 
     /// Creates a pod and waits for what kube-scheduler says about it.
-    async fn attempt(&self, pod: &Value, known: &Known) -> (Value, Verdict) {
-        let created = self.create(pod).await;
+    async fn attempt(&self, pod: &Value, known: &Known) -> Option<(Value, Verdict)> {
+        // Chance makes a pod now and then that the API server refuses.
+        let created = self.try_create(pod).await.ok()?;
         let api = self.api_of(pod);
         for _ in 0..PATIENCE {
             sleep(POLL).await;
             let now = api.get(&key(pod).1).await.expect("nobody deletes it");
             let now = serde_json::to_value(now).expect("JSON");
             if let Some(node) = now["spec"]["nodeName"].as_str() {
-                return (with_kind(created), Verdict::Bound(node.to_owned()));
+                return Some((with_kind(created), Verdict::Bound(node.to_owned())));
             }
             let conditions = now["status"]["conditions"].as_array().into_iter().flatten();
             let mut conditions =
@@ -215,7 +221,7 @@ impl Live {
                 let victims = if nominated.is_some() { self.victims(known).await } else { vec![] };
                 let verdict =
                     Verdict::Refused { reason: text("reason"), message: text("message"), nominated, victims };
-                return (with_kind(created), verdict);
+                return Some((with_kind(created), verdict));
             }
             if let Some(node) = nominated {
                 // It has decided and waits for its volumes.
@@ -350,6 +356,5 @@ fn trimmed(mut object: Value) -> Value {
     if object["kind"] == "Node" {
         remove(&mut object, "/status", &["capacity", "daemonEndpoints", "nodeInfo", "conditions"]);
     }
-    debug_assert!(NAMESPACES.contains(&"default"));
     object
 }
