@@ -148,14 +148,15 @@ impl Server {
         if code < 300 {
             let path = format!("{collection}/{}", stored["metadata"]["name"].as_str().unwrap_or_default());
             for step in request["then"].as_array().into_iter().flatten() {
-                let (verb, patch) = step.as_object().and_then(|step| step.iter().next()).context("a step")?;
+                let (verb, change) =
+                    step.as_object().and_then(|step| step.iter().next()).context("a step")?;
                 if verb == "established" {
                     stored = self.established(&path)?;
                     answers.push(answer(200, &stored));
                     continue;
                 }
                 let path = if verb == "status" { format!("{path}/status") } else { path.clone() };
-                let (code, body) = self.send(Method::PUT, &path, Some(&merged(&stored, Some(patch))))?;
+                let (code, body) = self.send(Method::PUT, &path, Some(&merged(&stored, Some(change))))?;
                 answers.push(answer(code, &body));
                 if code < 300 {
                     stored = body;
@@ -212,8 +213,8 @@ fn merged(object: &Value, patch: Option<&Value>) -> Value {
         if change.is_null() {
             map.remove(key);
         } else {
-            let changed = merged(map.get(key).unwrap_or(&Value::Null), Some(change));
-            map.insert(key.clone(), changed);
+            let value = merged(map.get(key).unwrap_or(&Value::Null), Some(change));
+            map.insert(key.clone(), value);
         }
     }
     Value::Object(map)

@@ -34,6 +34,69 @@ fn other_kinds_are_stored_and_refused_as_by_a_real_server() {
     play(files!("others"));
 }
 
+#[test]
+fn no_object_is_so_odd_that_the_rules_panic() {
+    let bases: Value = serde_saphyr::from_str(include_str!("kinds/bases.yaml")).expect("bases are YAML");
+    let odd =
+        [json!(null), json!(1), json!("x"), json!([]), json!({}), json!([1, "é"]), json!({"a": [null]})];
+    for base in bases.as_object().expect("bases by name").values() {
+        let Value::Object(stored) = create(base.clone()) else { continue };
+        let stored = stored.get("stored").unwrap_or(base);
+        for pointer in pointers(stored) {
+            for value in &odd {
+                let mut object = stored.clone();
+                if let Some(place) = object.pointer_mut(&pointer) {
+                    *place = value.clone();
+                }
+                exercise(base, &object, stored);
+                exercise(base, stored, &object);
+            }
+        }
+    }
+}
+
+/// Where all values of an object are.
+fn pointers(value: &Value) -> Vec<String> {
+    let escaped = |key: &String| key.replace('~', "~0").replace('/', "~1");
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(key, value)| (escaped(key), value)).collect(),
+        Value::Array(list) => {
+            list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let below = |(key, value): (String, &Value)| {
+        let below = pointers(value).into_iter().map(|rest| format!("/{key}{rest}")).collect::<Vec<_>>();
+        std::iter::once(format!("/{key}")).chain(below).collect::<Vec<_>>()
+    };
+    children.into_iter().flat_map(below).collect()
+}
+
+fn exercise(base: &Value, object: &Value, old: &Value) {
+    let context = context(base);
+    let mut created = object.clone();
+    kinds::default(&context, &mut created);
+    kinds::prepare_create(&context, &mut created);
+    kinds::validate_metadata(&context, &created, true, true);
+    kinds::validate_create(&context, &created);
+    let mut updated = object.clone();
+    kinds::prepare_update(&context, &mut updated, old);
+    kinds::validate_metadata_update(&updated, old);
+    kinds::validate_update(&context, &updated, old);
+    let mut status = object.clone();
+    kinds::prepare_status_update(&context, &mut status, old);
+    kinds::validate_status_update(&context, &status, old);
+    kinds::field_value(context.group, context.kind, object, "status.phase");
+    kinds::qos_class(object);
+    let mut pod = object.clone();
+    let _ = kinds::admit_priority(&mut pod, Some(old));
+    let mut crd = object.clone();
+    kinds::crd::established(&mut crd, NOW);
+    let now = NOW.parse().expect("a time");
+    embedded::table::cells(context.group, context.kind, object, now);
+    embedded::table::custom_cells(&json!([{"jsonPath": ".spec[0]", "type": "string"}]), object, now);
+}
+
 fn play((requests, answers): (&str, &str)) {
     let bases: Value = serde_saphyr::from_str(include_str!("kinds/bases.yaml")).expect("bases are YAML");
     let requests: Vec<Value> = serde_saphyr::from_str(requests).expect("requests are YAML");
