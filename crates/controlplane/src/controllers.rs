@@ -135,6 +135,8 @@ impl Dependents<'_> {
         }
         if self.options.workloads {
             self.owners(change);
+        }
+        if self.options.garbage {
             self.garbage(change);
         }
     }

@@ -42,6 +42,7 @@ impl Cluster {
         let options = Options {
             scheduler: false,
             workloads: ours,
+            garbage: ours,
             node_lifecycle: ours,
             kubelet: Some(kubelet),
             ..Options::default()
