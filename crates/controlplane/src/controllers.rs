@@ -1,5 +1,6 @@
 //! The controllers by name, and which of them a change concerns.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -166,13 +167,10 @@ impl Dependents<'_> {
     fn node(&mut self, change: &Change, key: &Key) {
         if self.options.kubelet.is_some() {
             self.add(Controller::KubeletNode, key.clone());
-            let readiness = |object| as_node(object).and_then(node::ready_status);
-            if annotations_differ(change) || readiness(change.old.as_ref()) != readiness(change.new.as_ref())
-            {
+            // Pods may have been bound before the machine was up.
+            let reported = readiness(change.old.as_ref()) != readiness(change.new.as_ref());
+            if reported || annotations_differ(change) {
                 self.add(Controller::Lease, key.clone());
-                self.pods_of(&key.name, Controller::KubeletPod);
-            } else if readiness(change.old.as_ref()) != readiness(change.new.as_ref()) {
-                // Pods may have been bound before the machine was up.
                 self.pods_of(&key.name, Controller::KubeletPod);
             }
         }
@@ -334,10 +332,7 @@ fn as_node(object: Option<&Object>) -> Option<&Node> {
 
 /// What a node last reported.
 fn readiness(node: Option<&Object>) -> Option<&str> {
-    match node {
-        Some(Object::Node(node)) => node::ready_status(node),
-        _ => None,
-    }
+    as_node(node).and_then(node::ready_status)
 }
 
 fn taints(object: Option<&Object>) -> Option<&Vec<k8s_openapi::api::core::v1::Taint>> {
@@ -345,9 +340,10 @@ fn taints(object: Option<&Object>) -> Option<&Vec<k8s_openapi::api::core::v1::Ta
 }
 
 fn annotations_differ(change: &Change) -> bool {
-    let annotations =
-        |object: &Option<Object>| object.as_ref().map(|object| object.meta().annotations.clone());
-    annotations(&change.old) != annotations(&change.new)
+    fn annotations(object: Option<&Object>) -> Option<Option<&BTreeMap<String, String>>> {
+        object.map(|object| object.meta().annotations.as_ref())
+    }
+    annotations(change.old.as_ref()) != annotations(change.new.as_ref())
 }
 
 /// Whether nothing about a node changed but its status, other than readiness.

@@ -32,6 +32,9 @@ fn run<T, F: Future<Output = T>>(nodes: usize, scenario: impl FnOnce(World) -> F
                 "metadata": {"name": format!("n{number}"), "labels": {"topology.kubernetes.io/zone": "a"}},
             }));
         }
+        let leases = |world: &World| world.list("/apis/coordination.k8s.io/v1/leases").len();
+        world.until("nodes to be up", |world| leases(world) == nodes).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         scenario(world).await
     })
 }
