@@ -1,6 +1,5 @@
 //! The controllers by name, and which of them a change concerns.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -340,10 +339,10 @@ fn taints(object: Option<&Object>) -> Option<&Vec<k8s_openapi::api::core::v1::Ta
 }
 
 fn annotations_differ(change: &Change) -> bool {
-    fn annotations(object: Option<&Object>) -> Option<Option<&BTreeMap<String, String>>> {
-        object.map(|object| object.meta().annotations.as_ref())
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => old.meta().annotations != new.meta().annotations,
+        _ => true,
     }
-    annotations(change.old.as_ref()) != annotations(change.new.as_ref())
 }
 
 /// Whether nothing about a node changed but its status, other than readiness.
