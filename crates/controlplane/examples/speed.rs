@@ -18,7 +18,7 @@ fn main() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     let started = tokio::runtime::Handle::block_on(runtime.handle(), async { real_now() });
     runtime.block_on(async {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH + Duration::from_secs(1_767_600_000));
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let server = Server::new(clock, &embedded::Options::default());
         let client = kube::Client::new(server.service(), "default");
         let capacity: Value = json!({"cpu": "64", "memory": "256Gi", "pods": "250"});

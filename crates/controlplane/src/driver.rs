@@ -20,7 +20,7 @@ use crate::cache::{Cache, Change, Seen};
 use crate::component::Component;
 use crate::controllers::{Controller, Dependents, Item, decide, kinds};
 use crate::execute::{Done, perform};
-use crate::object::Key;
+use crate::object::{Key, Kind};
 use crate::options::Options;
 use crate::queue::Queue;
 use crate::{Error, watch};
@@ -123,6 +123,10 @@ impl Driver {
     fn changed(&mut self, change: &Change, now: Timestamp) {
         let Self { cache, options, queue, .. } = self;
         Dependents { cache, options, queue, now }.of(change);
+        // Leases are renewed all the time and concern nobody but the controllers of nodes.
+        if change.object().kind() == Kind::Lease {
+            return;
+        }
         for (number, component) in self.components.iter_mut().enumerate() {
             component.observe(&self.cache, change);
             self.queue.add(Item::new(Controller::Component(number), Key::default()));
