@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub use self::decode::decode_built_in;
 pub use self::library::Library;
-pub(crate) use self::node::{Field, Kind, List, Node, Others};
+pub(crate) use self::node::{Field, Kind, List, Node, Others, PatchRules};
 use self::raw::Raw;
 use crate::field_error::FieldError;
 

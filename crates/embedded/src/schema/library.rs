@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use flate2::read::GzDecoder;
-use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -126,6 +125,7 @@ fn special(name: &str, mut raw: Raw) -> Raw {
             | "JSONSchemaPropsOrStringArray"
     ) {
         raw.preserve = true;
+        raw.map_type = "atomic".to_owned();
     }
     raw
 }

@@ -64,6 +64,8 @@ pub(crate) struct Field {
     pub(crate) patch: PatchRules,
     /// The place overrules that its type is one value for field owners.
     granular: bool,
+    /// Go writes the list even if there is none.
+    required_list: bool,
 }
 
 enum Target {
@@ -140,6 +142,7 @@ impl Node {
 
     /// Compiles a schema; `number` gives the number of a definition.
     pub(super) fn compile_with(mut raw: Raw, number: &mut dyn FnMut(&str) -> u16) -> Self {
+        let required = raw.required.clone();
         let checks = Checks::compile(&mut raw);
         let mut node = Self {
             kind: kind(&raw),
@@ -155,7 +158,13 @@ impl Node {
             },
             properties: take(&mut raw.properties)
                 .into_iter()
-                .map(|(name, raw)| (name.into_boxed_str(), Field::compile(raw, number)))
+                .map(|(name, raw)| {
+                    let required = required.contains(&name);
+                    let mut field = Field::compile(raw, number);
+                    field.required_list =
+                        required && field.own_node().is_some_and(|node| node.kind == Kind::Array);
+                    (name.into_boxed_str(), field)
+                })
                 .collect(),
             others: match raw.additional_properties.take() {
                 None | Some(RawOrBool::Bool(false)) => Others::None,
@@ -220,6 +229,7 @@ impl Field {
             default: None,
             patch: PatchRules::default(),
             granular: false,
+            required_list: false,
         }
     }
 
@@ -229,6 +239,7 @@ impl Field {
             default: None,
             patch: PatchRules::default(),
             granular: false,
+            required_list: false,
         }
     }
 
@@ -252,7 +263,7 @@ impl Field {
         } else {
             Target::Definition(number(reference))
         };
-        Self { target, default, patch, granular }
+        Self { target, default, patch, granular, required_list: false }
     }
 
     /// What belongs at the place.
@@ -268,8 +279,20 @@ impl Field {
         !self.granular && self.node().atomic
     }
 
+    /// Whether Go writes a list here even if there is none.
+    pub(crate) fn is_required_list(&self) -> bool {
+        self.required_list
+    }
+
+    fn own_node(&self) -> Option<&Node> {
+        match &self.target {
+            Target::Own(node) => Some(node),
+            Target::Definition(_) => None,
+        }
+    }
+
     fn has_rules(&self) -> bool {
-        matches!(&self.target, Target::Own(node) if node.has_rules())
+        self.own_node().is_some_and(Node::has_rules)
     }
 }
 
