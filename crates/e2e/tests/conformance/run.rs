@@ -26,7 +26,7 @@ pub(crate) async fn run(target: &Target, sequence: &Sequence, id: &str) -> Resul
     variables.set("id", Value::from(id));
     prepare(target, id).await?;
     let mut normaliser = Normaliser::new(id);
-    let mut correspondence = Correspondence::new(id);
+    let mut correspondence = Correspondence::default();
     let mut answers = Vec::new();
     let mut codes = Vec::new();
     let mut watches = Vec::new();
