@@ -81,15 +81,32 @@ struct Outcome {
 
 async fn compare(real: Target, embedded: Target, sequence: Sequence, id: String) -> Result<Outcome> {
     let both = tokio::join!(run::run(&real, &sequence, &id), run::run(&embedded, &sequence, &id));
-    let (real, codes) = both.0.with_context(|| format!("{}: the real server", sequence.name))?;
-    let (embedded, _) = both.1.with_context(|| format!("{}: the embedded server", sequence.name))?;
+    let (real, codes) = match (both.0, both.1) {
+        (Ok(real), Ok(embedded)) => ((real.0, embedded.0), real.1),
+        (Err(error), _) => return Ok(failed(sequence, format!("the real server: {error:#}"))),
+        (_, Err(error)) => return Ok(failed(sequence, format!("the embedded server: {error:#}"))),
+    };
+    let (real, embedded) = real;
     let mut all = Vec::new();
     for (step, (real, embedded)) in real.iter().zip(&embedded).enumerate() {
         let mut found = Vec::new();
-        differences(real, embedded, "", &mut found);
+        if real["code"] == embedded["code"] {
+            differences(real, embedded, "", &mut found);
+        } else {
+            // The bodies have nothing in common then.
+            found.push(("code".to_owned(), format!("{} / {}", verdict(real), verdict(embedded))));
+        }
         all.extend(found.into_iter().map(|(path, values)| (step, path, values)));
     }
     Ok(Outcome { sequence, codes, differences: all })
+}
+
+fn verdict(answer: &Value) -> String {
+    format!("{} {}", answer["code"], answer["body"]["message"].as_str().unwrap_or_default())
+}
+
+fn failed(sequence: Sequence, why: String) -> Outcome {
+    Outcome { sequence, codes: Vec::new(), differences: vec![(0, "no answer".to_owned(), why)] }
 }
 
 /// Custom resources that all sequences may use.

@@ -144,7 +144,7 @@ impl Request {
     }
 
     pub(crate) fn is_watch(&self) -> bool {
-        matches!(self.query.text("watch"), "true" | "1")
+        self.query.flag("watch")
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
@@ -174,8 +174,9 @@ impl Query {
         self.0.iter().any(|(key, _)| key == name)
     }
 
+    /// Whether a parameter is there and says nothing else.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.text(name), "true" | "1")
+        self.has(name) && !matches!(self.text(name), "false" | "0")
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<u64> {

@@ -251,7 +251,7 @@ impl Call<'_> {
 
     /// Questions that are answered and not stored.
     fn review(&self, object: &Value) -> Option<Answer> {
-        let mut answer = object.clone();
+        let mut answer = object.is_object().then(|| object.clone())?;
         answer["apiVersion"] = Value::from(self.resource.api_version());
         answer["kind"] = Value::from(self.resource.kind.as_str());
         if !answer["metadata"].is_object() {

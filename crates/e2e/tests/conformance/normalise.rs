@@ -55,7 +55,7 @@ impl Normaliser {
             texts.filter_map(Value::as_str).any(|text| text.contains(&self.id))
         };
         for list in ["items", "rows"] {
-            if let Some(items) = body[list].as_array_mut() {
+            if let Some(items) = body.get_mut(list).and_then(Value::as_array_mut) {
                 items.retain(own);
             }
         }
