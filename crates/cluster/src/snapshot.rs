@@ -95,10 +95,12 @@ pub struct Built {
 pub fn build(objects: &Objects, options: &Options<'_>, now: Timestamp) -> Built {
     let mut builder = Builder::new(objects, options);
     let catalogue = builder.catalogue();
-    let states = state::join(&objects.nodes, &objects.node_claims, options.provider, &mut builder.ignored);
+    let state::Joined { states, bystanders } =
+        state::join(&objects.nodes, &objects.node_claims, options.provider, &mut builder.ignored);
     builder.pools(&states, catalogue);
     builder.pool_names = builder.tables.snapshot.pools.iter().map(|pool| pool.name.clone()).collect();
     let mut nodes = builder.nodes(&states);
+    builder.bystanders(&bystanders, &mut nodes);
     builder.place_pods(&mut nodes, now);
     builder.settle(&nodes);
     builder.daemons();
@@ -198,6 +200,10 @@ impl<'a> Builder<'a> {
                     continue;
                 }
                 let usage = running.usage(self, pod);
+                if nodes.is_bystander(node) {
+                    running.count_in_domain(pod, node, usage);
+                    continue;
+                }
                 self.occupy(nodes, node, &running.usages[usage], eligibility::is_daemon(pod));
                 let is_open = self.tables.snapshot.nodes[node.index()].open;
                 if !is_open && budgets.may_move(pod, now) {
@@ -361,13 +367,19 @@ impl<'a> RunningPods<'a> {
 
     /// Counts a pod that stays. One that terminates does not count, but still keeps others away.
     fn count(&mut self, pod: &Pod, node: NodeId, usage: usize) {
-        let Usage { namespace, labels, tolerations, keeps_away, .. } = &self.usages[usage];
+        let Usage { tolerations, keeps_away, .. } = &self.usages[usage];
         if !keeps_away.is_empty() {
             self.guards.push(Guard { node, tolerations: *tolerations, terms: keeps_away.clone() });
         }
+        self.count_in_domain(pod, node, usage);
+    }
+
+    /// Counts a pod for rules that select it, unless it terminates.
+    fn count_in_domain(&mut self, pod: &Pod, node: NodeId, usage: usize) {
         if pod.metadata.is_deleting() {
             return;
         }
+        let Usage { namespace, labels, .. } = &self.usages[usage];
         let kind = (node, *namespace, *labels);
         let position = *self.positions.entry(kind).or_insert_with(|| {
             self.counts.push(Running { node, namespace: *namespace, labels: *labels, count: 0 });

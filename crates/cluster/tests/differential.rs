@@ -16,7 +16,7 @@ use cluster::instance_types::kwok;
 use cluster::scheduler_config::SchedulerConfig;
 use cluster::snapshot;
 use engine::options::{MinValues, Options, Preferences, Reserved};
-use engine::solve::Place;
+use engine::solve::{Place, Plan};
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -92,8 +92,8 @@ fn vectors() -> Vec<Vector> {
     vectors
 }
 
-/// Our outcome for a cluster.
-fn solve(vector: &Vector) -> Outcome {
+/// What we decide about a cluster.
+fn decide(vector: &Vector) -> (snapshot::Built, Plan) {
     let types = kwok::parse("types", vector.types.get().as_bytes()).expect("the instance types are right");
     let contents = file::parse("cluster", vector.cluster.get().as_bytes()).expect("the cluster is JSON");
     assert!(contents.errors.is_empty(), "seed {}: {:?}", vector.seed, contents.errors);
@@ -105,6 +105,12 @@ fn solve(vector: &Vector) -> Outcome {
     let now = "2026-01-02T00:00:00Z".parse().expect("a point in time");
     let built = snapshot::build(&contents.objects, &options, now);
     let plan = engine::solve::solve(&built.snapshot, &solve_options(&vector.options));
+    (built, plan)
+}
+
+/// Our outcome for a cluster.
+fn solve(vector: &Vector) -> Outcome {
+    let (built, plan) = decide(vector);
     let rejected =
         built.ignored.iter().filter(|ignored| ignored.kind == "Pod" && ignored.reason.is_rejection());
     let mut errors: BTreeSet<String> = rejected
@@ -196,4 +202,22 @@ fn our_outcome_is_one_of_upstreams_or_explained() {
     }
     assert!(exceptions.is_empty(), "exceptions for unknown seeds: {exceptions:?}");
     assert!(problems.is_empty(), "{} of {} seeds:\n{}", problems.len(), vectors.len(), problems.join("\n"));
+}
+
+#[test]
+fn threads_that_decide_at_the_same_time_decide_the_same() {
+    let vectors = vectors();
+    for vector in vectors.iter().step_by(12) {
+        let text = || {
+            let (built, plan) = decide(vector);
+            format!("{:?} {plan:?}", built.ignored)
+        };
+        let alone = text();
+        let together = std::thread::scope(|scope| {
+            let threads = [(); 2].map(|()| scope.spawn(text));
+            threads.map(|thread| thread.join().expect("the thread decides"))
+        });
+        let seed = vector.seed;
+        assert!(together.iter().all(|text| *text == alone), "seed {seed} depends on threads");
+    }
 }

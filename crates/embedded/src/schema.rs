@@ -12,15 +12,17 @@ mod prune;
 mod raw;
 mod rules;
 mod structural;
+mod time;
 mod validate;
+pub(crate) mod zero;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use self::decode::decode_built_in;
+pub use self::decode::{decode_built_in, decode_custom};
 pub use self::library::Library;
-pub(crate) use self::node::{Field, Kind, List, Node, Others, PatchRules};
+pub(crate) use self::node::{Field, Kind, List, Node, PatchRules};
 use self::raw::Raw;
 use crate::field_error::FieldError;
 

@@ -75,7 +75,7 @@ impl Compiled {
         for (type_, it) in catalogue.types.iter().enumerate() {
             let first_override = rows.len();
             for offering in it.offerings.iter().filter(|offering| offering.available) {
-                let row = if offering.capacity_override.is_none() && offering.overhead_override.is_none() {
+                let row = if offering.capacity_override.is_empty() && offering.overhead_override.is_empty() {
                     type_
                 } else {
                     override_row(&mut rows, first_override, type_, allocatable(it, Some(offering), resources))
@@ -237,23 +237,33 @@ fn override_row(rows: &mut Vec<Row>, from: usize, type_: usize, allocatable: Amo
 
 /// What pods can use: capacity without the system's part; huge pages are taken out of memory.
 pub fn allocatable(it: &InstanceType, offering: Option<&Offering>, resources: &ResourceTable) -> Amounts {
-    let replaced = |base: &Amounts, by: Option<&Amounts>| {
+    let replaced = |base: &Amounts, by: &[(ResourceId, i64)]| {
         let mut amounts = base.clone();
-        by.into_iter().flat_map(Amounts::iter).for_each(|(resource, amount)| amounts.set(resource, amount));
+        for (resource, amount) in by {
+            amounts.set(*resource, *amount);
+        }
         amounts
     };
-    let capacity = replaced(&it.capacity, offering.and_then(|o| o.capacity_override.as_ref()));
-    let overhead = replaced(&it.overhead, offering.and_then(|o| o.overhead_override.as_ref()));
+    let capacity_override = offering.map_or(&[][..], |offering| &offering.capacity_override);
+    let overhead_override = offering.map_or(&[][..], |offering| &offering.overhead_override);
+    let capacity = replaced(&it.capacity, capacity_override);
+    let overhead = replaced(&it.overhead, overhead_override);
     let mut result = Amounts::default();
-    for (resource, amount) in capacity.iter() {
+    let mut pages: Option<i64> = None;
+    // What is named counts even if there is none of it; overhead of what is not named does not.
+    let named = it.without.iter().chain(capacity_override.iter().map(|(resource, _)| resource)).copied();
+    let mut named: Vec<ResourceId> = named.chain(capacity.iter().map(|(resource, _)| resource)).collect();
+    named.sort_unstable();
+    named.dedup();
+    for resource in named {
+        let amount = capacity.get(resource);
         result.set(resource, amount.saturating_sub(overhead.get(resource)));
+        if resources.name(resource).starts_with("hugepages-") {
+            pages = Some(pages.unwrap_or(0).saturating_add(amount));
+        }
     }
-    let huge: i64 = capacity
-        .iter()
-        .filter(|(resource, _)| resources.name(*resource).starts_with("hugepages-"))
-        .fold(0, |sum, (_, amount)| sum.saturating_add(amount));
-    if huge > 0 {
-        let memory = result.get(ResourceId::MEMORY).saturating_sub(huge).max(0);
+    if let Some(pages) = pages {
+        let memory = result.get(ResourceId::MEMORY).saturating_sub(pages).max(0);
         result.set(ResourceId::MEMORY, memory);
     }
     result

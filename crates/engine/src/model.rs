@@ -262,6 +262,8 @@ pub struct InstanceType {
     pub offerings: Vec<Offering>,
     /// What it has.
     pub capacity: Amounts,
+    /// Resources that it says it has none of. What the system keeps of them is missing.
+    pub without: Vec<ResourceId>,
     /// What the system keeps of it.
     pub overhead: Amounts,
     /// How many volumes of a driver it can attach; unknown where absent.
@@ -290,10 +292,10 @@ pub struct Offering {
     pub available: bool,
     /// The reservation it draws on, and how many launches that has left.
     pub reservation: Option<(ReservationId, u32)>,
-    /// Capacity that differs from the type's.
-    pub capacity_override: Option<Amounts>,
-    /// Overhead that differs from the type's.
-    pub overhead_override: Option<Amounts>,
+    /// Capacity that differs from the type's; it may be zero.
+    pub capacity_override: Vec<(ResourceId, i64)>,
+    /// Overhead that differs from the type's; it may be zero.
+    pub overhead_override: Vec<(ResourceId, i64)>,
 }
 
 /// A NodePool, as a template for claims.
@@ -335,6 +337,8 @@ pub struct Node {
     pub taints: TaintsId,
     /// What pods may use in all, less what they use.
     pub available: Amounts,
+    /// The resources it speaks of; others cannot be used up.
+    pub resources: Vec<ResourceId>,
     /// What its daemons use already.
     pub daemon_requests: Amounts,
     /// Whether it is ready for pods.

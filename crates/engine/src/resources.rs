@@ -196,6 +196,11 @@ impl Amounts {
         self.0.iter_mut().for_each(|amount| *amount = (*amount).max(0));
     }
 
+    /// Whether all amounts are zero.
+    pub fn is_empty(&self) -> bool {
+        self.trimmed().is_empty()
+    }
+
     /// The amounts that are not zero.
     pub fn iter(&self) -> impl Iterator<Item = (ResourceId, i64)> {
         self.0.iter().enumerate().filter(|(_, amount)| **amount != 0).map(|(i, a)| (ResourceId::at(i), *a))

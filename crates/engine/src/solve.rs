@@ -30,7 +30,9 @@ use crate::topology::{GroupId, HostId, Rules, Topology};
 use crate::universe::{FastMap, SetId};
 use crate::world::World;
 
-pub use failure::{Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure};
+pub use failure::{
+    Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
+};
 pub use finish::{Plan, PlannedClaim};
 
 use claim::Claim;
@@ -216,15 +218,13 @@ impl<'a> Solver<'a> {
             let slot = &mut self.classes[class_id.index()].variants[step];
             let mut variant = slot.take().expect("a variant is in its place between attempts");
             let attempt = self.attempt(class, &mut variant, &guards, pod);
+            let second_try = variant.second_try;
             self.classes[class_id.index()].variants[step] = Some(variant);
             match attempt {
                 Ok(place) => return Ok(place),
-                Err(reason) => {
-                    failure = Arc::new(reason);
-                    if failure.is_deferred() {
-                        return Err(failure);
-                    }
-                }
+                Err(reason) if reason.is_deferred() => return Err(Arc::new(reason)),
+                Err(_) if second_try => {}
+                Err(reason) => failure = Arc::new(reason),
             }
         }
         self.remember_failure(class_id, &failure);
@@ -269,6 +269,7 @@ impl<'a> Solver<'a> {
                 }
             }
             let wishes = state.wishes.as_ref().expect("wishes were just set");
+            let second_try = wishes.is_second_try();
             let demands = Demands::new(class, wishes, &mut self.core.world.universe, snapshot.keys.hostname);
             let tolerations = if demands.advice_tolerated {
                 self.core.world.with_advice(class.tolerations)
@@ -293,6 +294,7 @@ impl<'a> Solver<'a> {
                 strict: demands.strict,
                 tolerations,
                 owned,
+                second_try,
                 nodes: None,
                 refused: Vec::new(),
             })));

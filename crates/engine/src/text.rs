@@ -8,7 +8,9 @@ use crate::intern::{KeyId, ResourceId};
 use crate::model::Snapshot;
 use crate::requirement::Requirement;
 use crate::resources::{self, Amounts};
-use crate::solve::{Conflict, Failure, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure};
+use crate::solve::{
+    Conflict, Failure, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
+};
 use crate::universe::{Incompatible, RequirementId, SetId, Universe};
 
 /// Makes texts for one snapshot and the requirements that a plan for it speaks of.
@@ -52,7 +54,13 @@ impl Texts<'_> {
                     taints.iter().map(|taint| format!("did not tolerate taint (taint={taint})")).collect();
                 texts.join("; ")
             }
-            PoolFailure::VolumeLimit => "would exceed volume limit for all instance type options".to_owned(),
+            PoolFailure::VolumeLimit(excess) => {
+                let about = excess.map(|VolumeExcess { driver, count, limit }| {
+                    let driver = self.snapshot.drivers.resolve(u32::from(driver.0));
+                    format!(" (provisioner={driver}, volume-count={count}, volume-limit={limit})")
+                });
+                format!("would exceed volume limit for all instance type options{}", about.unwrap_or_default())
+            }
             PoolFailure::Requirements(conflict) => format!("incompatible requirements, {}", self.conflict(conflict)),
             PoolFailure::Volumes(conflict) => format!("incompatible volume requirements, {}", self.conflict(conflict)),
             PoolFailure::Topology(failure) => self.topology(failure),

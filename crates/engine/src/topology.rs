@@ -239,7 +239,7 @@ impl Topology {
 
     /// Whether the groups that look at hosts let a pod onto one; each comes with whether it selects the pod.
     pub(crate) fn allows_host(&self, groups: &[(GroupId, bool)], host: HostId) -> bool {
-        groups.iter().all(|(id, own)| self.groups[id.index()].allows_host(host, *own, true))
+        groups.iter().all(|(id, own)| self.groups[id.index()].allows_host(host, *own, None))
     }
 
     /// The groups that select pods of a class, direct and inverse.
@@ -275,11 +275,16 @@ impl Topology {
             let pod_domains = universe.find(strict, key);
             let own = group.selects(class.namespace, labels);
             if group.is_hostname() {
-                let host_allowed = pod_domains.is_none_or(|id| {
-                    host_value(snapshot, target.host)
-                        .is_none_or(|v| universe.get(id).has(v, universe.values(key)))
+                let admits = pod_domains.map(|id| {
+                    let (wanted, names) = (universe.get(id), universe.values(key));
+                    move |host| match host_value(snapshot, host) {
+                        Some(name) => wanted.has(name, names),
+                        // What has no name yet is none of those that are asked for, and none that are not.
+                        None => wanted.is_complement(),
+                    }
                 });
-                if !group.allows_host(target.host, own, host_allowed) {
+                let admits = admits.as_ref().map(|admits| admits as &dyn Fn(HostId) -> bool);
+                if !group.allows_host(target.host, own, admits) {
                     return Err(Unsatisfiable { group: *id, pod_domains, node_domains: None });
                 }
                 continue;

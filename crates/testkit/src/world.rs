@@ -120,6 +120,8 @@ impl World {
 
     /// The time now.
     pub fn now(&self) -> Timestamp {
+        // Outside the runtime the clock would show real time.
+        let _entered = self.runtime.enter();
         self.clock.now()
     }
 
@@ -138,7 +140,7 @@ impl World {
 
     /// Lets time pass.
     pub fn run_for(&mut self, time: Duration) {
-        self.runtime.block_on(tokio::time::sleep(time));
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 
     /// Lets time pass until `holds`, at most for `limit`.
@@ -156,7 +158,11 @@ impl World {
     pub fn apply(&self, yaml: &str) {
         let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).expect("the manifest is YAML");
         for document in documents.iter().filter(|document| !document.is_null()) {
-            if let Err(refusal) = self.server.apply(document, "test") {
+            let applied = {
+                let _entered = self.runtime.enter();
+                self.server.apply(document, "test")
+            };
+            if let Err(refusal) = applied {
                 panic!("{}: {}", document["metadata"]["name"], refusal.message);
             }
             self.apply_status(document);
@@ -173,22 +179,28 @@ impl World {
             let body = serde_json::json!({ "status": document["status"] });
             let target = format!("{path}/status");
             let (code, answer) =
-                self.server.send(Method::PATCH, &target, "application/merge-patch+json", &body);
+                self.send(Method::PATCH, &target, "application/merge-patch+json", &body);
             assert!(code.is_success(), "{}", answer["message"]);
         }
+    }
+
+    /// Sends one request to the API server.
+    pub fn send(&self, method: Method, target: &str, content_type: &str, body: &Value) -> (StatusCode, Value) {
+        let _entered = self.runtime.enter();
+        self.server.send(method, target, content_type, body)
     }
 
     /// Deletes an object, such as `/api/v1/namespaces/default/pods/a`.
     #[track_caller]
     pub fn delete(&self, path: &str) {
-        let (code, answer) = self.server.send(Method::DELETE, path, "", &Value::Null);
+        let (code, answer) = self.send(Method::DELETE, path, "", &Value::Null);
         assert!(code.is_success(), "{path}: {}", answer["message"]);
     }
 
     /// Changes an object by a merge patch.
     #[track_caller]
     pub fn patch(&self, path: &str, patch: &Value) -> Value {
-        let (code, answer) = self.server.send(Method::PATCH, path, "application/merge-patch+json", patch);
+        let (code, answer) = self.send(Method::PATCH, path, "application/merge-patch+json", patch);
         assert!(code.is_success(), "{path}: {}", answer["message"]);
         answer
     }
@@ -196,7 +208,7 @@ impl World {
     /// An object, or nothing.
     #[track_caller]
     pub fn get(&self, path: &str) -> Option<Value> {
-        let (code, answer) = self.server.send(Method::GET, path, "", &Value::Null);
+        let (code, answer) = self.send(Method::GET, path, "", &Value::Null);
         if code == StatusCode::NOT_FOUND {
             return None;
         }

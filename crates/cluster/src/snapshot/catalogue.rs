@@ -1,9 +1,12 @@
 //! Instance types as the engine's catalogue.
 
 use api::names::{labels, values};
-use api::shared::Requirement;
+use api::shared::{Operator, Requirement};
+use engine::intern::ResourceId;
 use engine::model::{Catalogue, InstanceType, Offering, Overlaid, ReservationId};
+use engine::resources;
 use engine::universe::SetId;
+use units::{Quantity, Resources};
 
 use super::tables::Tables;
 use crate::instance_types;
@@ -48,6 +51,7 @@ impl Tables {
             name: self.snapshot.universe.value(key, &each.name),
             requirements: self.requirements(&each.requirements, "requirements")?,
             capacity: self.capacity(&each.capacity)?,
+            without: self.without(&each.capacity)?,
             overhead: self.requests(&each.overhead)?,
             volume_limits,
             overlaid: Overlaid::default(),
@@ -61,16 +65,34 @@ impl Tables {
     ) -> Result<Offering, Reason> {
         let requirements = self.offering_requirements(&offering.requirements, known)?;
         let reservation = self.reservation(offering);
-        let capacity_override = offering.capacity_override.as_ref();
-        let overhead_override = offering.overhead_override.as_ref();
         Ok(Offering {
             requirements,
             price: offering.price,
             available: offering.available,
             reservation,
-            capacity_override: capacity_override.map(|capacity| self.capacity(capacity)).transpose()?,
-            overhead_override: overhead_override.map(|overhead| self.requests(overhead)).transpose()?,
+            capacity_override: self.overrides(offering.capacity_override.as_ref(), resources::capacity)?,
+            overhead_override: self.overrides(offering.overhead_override.as_ref(), resources::request)?,
         })
+    }
+
+    /// Resources that are named with an amount of zero.
+    fn without(&mut self, capacity: &Resources) -> Result<Vec<ResourceId>, Reason> {
+        let named = capacity.iter().filter(|(_, amount)| amount.is_zero());
+        named.map(|(name, _)| self.resource(name.as_str())).collect()
+    }
+
+    /// Amounts that replace others, zero included.
+    fn overrides(
+        &mut self,
+        amounts: Option<&Resources>,
+        round: fn(ResourceId, Quantity) -> i64,
+    ) -> Result<Vec<(ResourceId, i64)>, Reason> {
+        let amounts = amounts.into_iter().flat_map(Resources::iter);
+        let amounts = amounts.map(|(name, amount)| {
+            let resource = self.resource(name.as_str())?;
+            Ok((resource, round(resource, *amount)))
+        });
+        amounts.collect()
     }
 
     /// There are many offerings, but only few combinations of zone and capacity type.
@@ -109,6 +131,9 @@ impl Tables {
         let mut converted = Vec::with_capacity(requirements.len());
         for Requirement { key, operator, values, min_values } in requirements {
             let (id, requirement) = self.requirement(key, *operator, values, field)?;
+            // Nothing is greater than the greatest number; of what cannot be, no choice is asked for.
+            let cannot_be = *operator == Operator::Gt && requirement.members().is_some();
+            let min_values = min_values.filter(|_| !cannot_be);
             let min_values = min_values.map(|count| u32::try_from(count).unwrap_or(0));
             converted.push((id, requirement.with_min_values(min_values)));
         }

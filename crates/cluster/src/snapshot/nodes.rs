@@ -12,7 +12,7 @@ use super::Builder;
 use super::pods::Usage;
 use super::state::{StateNode, node_taints};
 use crate::instance_types::InstanceType;
-use crate::objects::CSINode;
+use crate::objects::{self, CSINode};
 use crate::reason::{Ignored, Reason};
 
 /// Nodes that pods are on.
@@ -20,14 +20,19 @@ pub(super) struct Nodes<'a> {
     by_name: HashMap<&'a str, NodeId, FxBuildHasher>,
     /// What pods use, by node.
     used: Vec<Amounts>,
-    /// Which resources nodes say they have, by node.
-    allocatable: Vec<Vec<ResourceId>>,
+    /// How many nodes count; those behind them take no pods.
+    counting: usize,
 }
 
 impl Nodes<'_> {
     /// The node of this name, if there is an object for it.
     pub(super) fn find(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
+    }
+
+    /// Whether a node takes no pods, because its state is not known.
+    pub(super) fn is_bystander(&self, node: NodeId) -> bool {
+        node.index() >= self.counting
     }
 }
 
@@ -38,16 +43,15 @@ impl<'a> Builder<'a> {
             self.objects.csi_nodes.iter().map(|node| (&*node.metadata.name, node)).collect();
         let types: HashMap<&str, &InstanceType, FxBuildHasher> =
             self.options.instance_types.iter().map(|each| (each.name.as_str(), each)).collect();
-        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new(), allocatable: Vec::new() };
+        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new(), counting: 0 };
         for state in states {
             match self.node(state, &csi_nodes, &types) {
-                Ok((node, allocatable)) => {
+                Ok(node) => {
                     let id = NodeId::at(self.tables.snapshot.nodes.len());
                     if let Some(node) = state.node {
                         nodes.by_name.insert(&node.metadata.name, id);
                     }
                     nodes.used.push(Amounts::default());
-                    nodes.allocatable.push(allocatable);
                     self.tables.snapshot.nodes.push(node);
                 }
                 Err(reason) => {
@@ -57,7 +61,26 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        nodes.counting = self.tables.snapshot.nodes.len();
         nodes
+    }
+
+    /// Adds nodes whose state is not known. They are closed; but pods that spread look at the pods on them.
+    pub(super) fn bystanders(&mut self, bystanders: &[&'a objects::Node], nodes: &mut Nodes<'a>) {
+        for node in bystanders {
+            let state = StateNode { node: Some(node), claim: None };
+            if nodes.by_name.contains_key(&*node.metadata.name) {
+                continue;
+            }
+            // What cannot be read is in the list of ignored objects for another reason already.
+            let Ok(known) = self.node(&state, &HashMap::default(), &HashMap::default()) else {
+                continue;
+            };
+            let id = NodeId::at(self.tables.snapshot.nodes.len());
+            nodes.by_name.insert(&node.metadata.name, id);
+            nodes.used.push(Amounts::default());
+            self.tables.snapshot.nodes.push(Node { open: false, available: Amounts::default(), ..known });
+        }
     }
 
     fn node(
@@ -65,7 +88,7 @@ impl<'a> Builder<'a> {
         state: &StateNode<'a>,
         csi_nodes: &HashMap<&str, &CSINode, FxBuildHasher>,
         types: &HashMap<&str, &InstanceType, FxBuildHasher>,
-    ) -> Result<(Node, Vec<ResourceId>), Reason> {
+    ) -> Result<Node, Reason> {
         let own = state.labels();
         let label = |key: &str| own.iter().find(|(own, _)| *own == key).map_or("", |(_, value)| value);
         let hostname = match label(labels::HOSTNAME) {
@@ -75,7 +98,7 @@ impl<'a> Builder<'a> {
         let key = self.tables.snapshot.keys.hostname;
         let allocatable = state.allocatable();
         let available = self.tables.capacity(&allocatable)?;
-        let known: Result<Vec<_>, _> =
+        let resources: Result<Vec<ResourceId>, Reason> =
             allocatable.iter().map(|(name, _)| self.tables.resource(name.as_str())).collect();
         let csi_node = state.node.and_then(|node| csi_nodes.get(&*node.metadata.name).copied());
         let instance_type = types.get(label(labels::INSTANCE_TYPE)).copied();
@@ -88,12 +111,13 @@ impl<'a> Builder<'a> {
             }),
             None => None,
         };
-        let node = Node {
+        Ok(Node {
             name: state.name().into(),
             hostname: self.tables.snapshot.universe.value(key, hostname),
             labels: self.node_labels(&own)?,
             taints: self.tables.taints(state.taints()),
             available,
+            resources: resources?,
             daemon_requests: Amounts::default(),
             initialized: state.is_initialized(),
             open: !state.is_deleting(),
@@ -101,8 +125,7 @@ impl<'a> Builder<'a> {
             ports: Vec::new(),
             volumes: Vec::new(),
             volume_limits: self.volume_limits(csi_node, instance_type)?,
-        };
-        Ok((node, known?))
+        })
     }
 
     fn node_labels(&mut self, own: &[(&str, &str)]) -> Result<SetId, Reason> {
@@ -148,7 +171,7 @@ impl<'a> Builder<'a> {
     pub(super) fn settle(&mut self, nodes: &Nodes<'_>) {
         let snapshot = &mut self.tables.snapshot;
         for (position, node) in snapshot.nodes.iter_mut().enumerate() {
-            for resource in &nodes.allocatable[position] {
+            for resource in &node.resources {
                 let left = node.available.get(*resource).saturating_sub(nodes.used[position].get(*resource));
                 node.available.set(*resource, left);
             }

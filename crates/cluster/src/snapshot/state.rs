@@ -23,13 +23,22 @@ pub(super) struct StateNode<'a> {
     pub(super) claim: Option<&'a NodeClaim>,
 }
 
-/// Joins nodes and claims by the instance behind them. Initialised nodes come first, then names decide.
+/// The nodes and claims of a cluster.
+pub(super) struct Joined<'a> {
+    /// Those that count. Initialised nodes come first, then names decide.
+    pub(super) states: Vec<StateNode<'a>>,
+    /// Nodes that take no pods. Pods that are on them are still there.
+    pub(super) bystanders: Vec<&'a Node>,
+}
+
+/// Joins nodes and claims by the instance behind them.
 pub(super) fn join<'a>(
     nodes: &'a [Node],
     claims: &'a [NodeClaim],
     provider: Provider,
     ignored: &mut Vec<Ignored>,
-) -> Vec<StateNode<'a>> {
+) -> Joined<'a> {
+    let mut bystanders = Vec::new();
     let mut joined = BTreeMap::<&str, StateNode<'a>>::new();
     let mut ignore = |kind, name: &str, reason| {
         ignored.push(Ignored { kind, namespace: None, name: name.into(), reason });
@@ -52,19 +61,22 @@ pub(super) fn join<'a>(
         let is_managed = !own.text(labels::NODEPOOL).is_empty();
         let is_initialized = !own.text(labels::INITIALIZED).is_empty();
         let id = if node.spec.provider_id.is_empty() { name } else { &node.spec.provider_id };
-        if is_managed && node.spec.provider_id.is_empty() {
-            ignore("Node", name, Reason::NoProviderId);
+        let reason = if is_managed && node.spec.provider_id.is_empty() {
+            Reason::NoProviderId
         } else if is_managed && !is_initialized && own.text(labels::INSTANCE_TYPE).is_empty() {
-            ignore("Node", name, Reason::NoInstanceType);
+            Reason::NoInstanceType
         } else if joined.get(id).is_some_and(|state| state.node.is_some()) {
-            ignore("Node", name, Reason::Duplicate { field: "spec.providerID", value: id.into() });
+            Reason::Duplicate { field: "spec.providerID", value: id.into() }
         } else {
             joined.entry(id).or_default().node = Some(node);
-        }
+            continue;
+        };
+        ignore("Node", name, reason);
+        bystanders.push(node);
     }
     let mut states: Vec<StateNode<'a>> = joined.into_values().collect();
     states.sort_by_key(|state| (!state.is_initialized(), state.name()));
-    states
+    Joined { states, bystanders }
 }
 
 /// Fails if a NodeClass is not one of the provider's.

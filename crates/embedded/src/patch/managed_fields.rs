@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{FieldSet, Step};
 use super::typed::{self, Comparison, Type};
-use crate::schema::Schema;
+use crate::schema::{Schema, zero};
 
 /// Who changes an object.
 #[derive(Clone, Copy, Debug)]
@@ -282,7 +282,7 @@ pub fn track_update(old: Option<&Value>, new: &mut Value, manager: &Manager<'_>,
 
 /// What an object is compared with when it is created.
 pub(crate) fn empty_object(object: &Value, schema: &Schema) -> Value {
-    let mut empty = typed::zero(schema);
+    let mut empty = Value::Object(zero::empty(schema.node()));
     for name in ["apiVersion", "kind"] {
         if let Some(value) = object.get(name) {
             empty[name] = value.clone();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{FieldSet, Step, shown_path};
 use crate::field_error::quoted;
-use crate::schema::{Field, List, Node, Others, Schema};
+use crate::schema::{Field, List, Node, Schema};
 
 /// What is known about a place: nothing, a node of a schema, or that the value is one whole.
 #[derive(Clone, Copy)]
@@ -453,33 +453,4 @@ pub(crate) fn with_parents(type_: Type<'_>, set: &FieldSet) -> FieldSet {
     set.include_parents(type_, &|type_: Type<'_>, name| type_.names(name), &|type_: Type<'_>, step| {
         type_.below(step)
     })
-}
-
-/// What an empty object of a type looks like: Go writes some fields of structures even if they are not set.
-pub(crate) fn zero(schema: &Schema) -> Value {
-    Value::Object(zero_fields(schema.node()))
-}
-
-fn zero_fields(node: &Node) -> Map<String, Value> {
-    let mut fields = Map::new();
-    if node.go_type.is_empty() || !matches!(node.others, Others::None) {
-        return fields;
-    }
-    for (name, field) in &node.properties {
-        if let Some(value) = zero_value(field) {
-            fields.insert(name.to_string(), value);
-        }
-    }
-    fields
-}
-
-fn zero_value(field: &Field) -> Option<Value> {
-    match &field.default {
-        Some(Value::Object(default)) if default.is_empty() => Some(Value::Object(zero_fields(field.node()))),
-        Some(Value::String(text)) if text.is_empty() => Some(Value::String(String::new())),
-        Some(Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Number(number.clone())),
-        Some(Value::Bool(false)) => Some(Value::Bool(false)),
-        _ if field.is_required_list() => Some(Value::Null),
-        _ => None,
-    }
 }

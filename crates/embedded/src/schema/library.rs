@@ -95,7 +95,7 @@ impl Builder {
                 if kind.group.is_empty() { kind.version } else { format!("{}/{}", kind.group, kind.version) };
             self.kinds.insert((api_version, kind.kind), number);
         }
-        let mut node = Node::compile_with(special(name, raw), &mut |name| self.number(name));
+        let mut node = Node::built_in(special(name, raw), &mut |name| self.number(name));
         let short = name.rsplit('.').next().unwrap_or(name);
         node.kind = match short {
             "Quantity" => Kind::Quantity,
@@ -105,8 +105,6 @@ impl Builder {
             _ => node.kind,
         };
         node.go_type = short.into();
-        // Kubernetes' own types are checked by its own code.
-        node.checks = None;
         self.definitions[usize::from(number)] = Some(node);
     }
 }

@@ -79,7 +79,6 @@ enum Target {
 pub(crate) struct PatchRules {
     pub(crate) merge: bool,
     pub(crate) replace: bool,
-    pub(crate) retain_keys: bool,
     /// The field by which entries are matched; empty for lists of plain values.
     pub(crate) merge_key: Box<str>,
 }
@@ -134,18 +133,36 @@ pub(super) struct Checks {
     pub(super) rules_below: bool,
 }
 
+/// Where a schema comes from.
+enum Origin<'a> {
+    Crd,
+    /// The library; the function gives the number of a definition.
+    BuiltIn(&'a mut dyn FnMut(&str) -> u16),
+}
+
 impl Node {
     /// Compiles a CRD's schema, which has no references.
     pub(super) fn compile(raw: Raw) -> Self {
-        Self::compile_with(raw, &mut |_| 0)
+        Self::compile_with(raw, &mut Origin::Crd)
     }
 
-    /// Compiles a schema; `number` gives the number of a definition.
-    pub(super) fn compile_with(mut raw: Raw, number: &mut dyn FnMut(&str) -> u16) -> Self {
-        let required = raw.required.clone();
-        let checks = Checks::compile(&mut raw);
+    /// Compiles a type of Kubernetes' own; `number` gives the number of a definition.
+    pub(super) fn built_in(raw: Raw, number: &mut dyn FnMut(&str) -> u16) -> Self {
+        Self::compile_with(raw, &mut Origin::BuiltIn(number))
+    }
+
+    fn compile_with(mut raw: Raw, origin: &mut Origin<'_>) -> Self {
+        let required = std::mem::take(&mut raw.required);
+        let checks = match origin {
+            Origin::Crd => Checks::compile(&mut raw, required.clone()),
+            // Kubernetes' own types are checked by its own code.
+            Origin::BuiltIn(_) => None,
+        };
         let mut node = Self {
-            kind: kind(&raw),
+            kind: match (&origin, kind(&raw)) {
+                (Origin::BuiltIn(_), Kind::String) if raw.format == "byte" => Kind::Bytes,
+                (_, kind) => kind,
+            },
             nullable: raw.nullable,
             preserve: raw.preserve,
             embedded: raw.embedded,
@@ -160,7 +177,7 @@ impl Node {
                 .into_iter()
                 .map(|(name, raw)| {
                     let required = required.contains(&name);
-                    let mut field = Field::compile(raw, number);
+                    let mut field = Field::compile(raw, origin);
                     field.required_list =
                         required && field.own_node().is_some_and(|node| node.kind == Kind::Array);
                     (name.into_boxed_str(), field)
@@ -169,9 +186,9 @@ impl Node {
             others: match raw.additional_properties.take() {
                 None | Some(RawOrBool::Bool(false)) => Others::None,
                 Some(RawOrBool::Bool(true)) => Others::Any,
-                Some(RawOrBool::Raw(raw)) => Others::Each(Box::new(Field::compile(*raw, number))),
+                Some(RawOrBool::Raw(raw)) => Others::Each(Box::new(Field::compile(*raw, origin))),
             },
-            items: raw.items.take().map(|raw| Box::new(Field::compile(*raw, number))),
+            items: raw.items.take().map(|raw| Box::new(Field::compile(*raw, origin))),
             go_type: Box::default(),
             checks,
         };
@@ -243,13 +260,12 @@ impl Field {
         }
     }
 
-    fn compile(mut raw: Raw, number: &mut dyn FnMut(&str) -> u16) -> Self {
+    fn compile(mut raw: Raw, origin: &mut Origin<'_>) -> Self {
         let default = raw.default.take();
         let has = |strategy: &str| raw.patch_strategy.split(',').any(|one| one == strategy);
         let patch = PatchRules {
             merge: has("merge"),
             replace: has("replace"),
-            retain_keys: has("retainKeys"),
             merge_key: take(&mut raw.merge_key).into_boxed_str(),
         };
         // The API server writes a reference with company as the only member of `allOf`.
@@ -258,10 +274,9 @@ impl Field {
             _ => &raw.reference,
         };
         let granular = raw.map_type == "granular";
-        let target = if reference.is_empty() {
-            Target::Own(Box::new(Node::compile_with(raw, number)))
-        } else {
-            Target::Definition(number(reference))
+        let target = match origin {
+            Origin::BuiltIn(number) if !reference.is_empty() => Target::Definition(number(reference)),
+            origin => Target::Own(Box::new(Node::compile_with(raw, origin))),
         };
         Self { target, default, patch, granular, required_list: false }
     }
@@ -319,16 +334,11 @@ fn size(raw: &Raw) -> &'static str {
 }
 
 impl Checks {
-    fn compile(raw: &mut Raw) -> Option<Box<Self>> {
-        // Those that stand for a type of Kubernetes' own are no checks.
-        let is_reference = |raw: &Raw| !raw.reference.is_empty();
-        if raw.all_of.iter().any(is_reference) {
-            return None;
-        }
+    fn compile(raw: &mut Raw, required: Vec<String>) -> Option<Box<Self>> {
         let nested = |list: &mut Vec<Raw>| take(list).into_iter().map(Node::compile).collect::<Vec<_>>();
         let pattern_text = take(&mut raw.pattern);
         let checks = Self {
-            required: take(&mut raw.required),
+            required,
             accepted: take(&mut raw.accepted),
             pattern: pattern::compile(&pattern_text).ok().map(|regex| (pattern_text, regex)),
             format: Format::named(&raw.format, &raw.type_name),

@@ -10,7 +10,9 @@ use crate::mask::Mask;
 use crate::model::{CatalogueId, HostPort, PodClass, PodId, PoolId, ReservationId, TaintsId, Volume};
 use crate::options::{MinValues, Reserved};
 use crate::resources::Amounts;
-use crate::solve::failure::{Conflict, Failure, Flags, PoolFailure, TopologyFailure, TypeFailure};
+use crate::solve::failure::{
+    Conflict, Failure, Flags, PoolFailure, TopologyFailure, TypeFailure, VolumeExcess,
+};
 use crate::solve::template::DaemonGroup;
 use crate::solve::variant::Variant;
 use crate::solve::{Change, Core, Solver, claim_host, min_values, volume_counts};
@@ -313,7 +315,7 @@ impl Core<'_> {
         if !class.volumes.is_empty() {
             self.drop_overloaded(&mut rows, claim, class);
             if rows.is_empty() {
-                return Err(Refusal::new(new, true, || PoolFailure::VolumeLimit));
+                return Err(Refusal::new(new, true, || PoolFailure::VolumeLimit(self.excess(claim, class))));
             }
         }
         // A planned node has no name yet, so a pod that asks for one by name cannot have it.
@@ -410,16 +412,11 @@ impl Core<'_> {
     /// The rows that have room for the requests and what DaemonSets take.
     fn fitting(&self, claim: &Claim, class: &PodClass, rows: &Mask, requests: &Amounts) -> Mask {
         let compiled = &self.compiled[claim.catalogue.index()];
-        let clashes =
-            |used: &[HostPort]| class.ports.iter().any(|port| used.iter().any(|other| other.conflicts(port)));
         let mut fitting = Mask::empty(compiled.row_count());
-        if clashes(&claim.ports) {
+        if clashes(class, &claim.ports) {
             return fitting;
         }
-        for group in claim.daemons.iter().filter(|group| group.rows.intersects(rows)) {
-            if clashes(&group.ports) {
-                continue;
-            }
+        for group in open_groups(claim, class).filter(|group| group.rows.intersects(rows)) {
             let mut of_group = rows.clone();
             of_group.and(&group.rows);
             let mut total = requests.clone();
@@ -440,6 +437,24 @@ impl Core<'_> {
                 rows.remove(row);
             }
         }
+    }
+
+    /// The first driver by name that has too many volumes for every type.
+    fn excess(&self, claim: &Claim, class: &PodClass) -> Option<VolumeExcess> {
+        let compiled = &self.compiled[claim.catalogue.index()];
+        let types = compiled.types_of(&claim.rows);
+        let too_many =
+            volume_counts(&claim.volumes, &class.volumes).into_iter().filter_map(|(driver, count)| {
+                let limits = types.iter().map(|type_| {
+                    let limits = &compiled.types()[*type_].volume_limits;
+                    let limit = limits.iter().find(|(of, _)| *of == driver)?.1;
+                    (count > limit).then_some(limit)
+                });
+                let limit = limits.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
+                Some(VolumeExcess { driver, count, limit })
+            });
+        let drivers = &self.world.snapshot.drivers;
+        too_many.min_by_key(|excess| drivers.resolve(u32::from(excess.driver.0)))
     }
 
     fn conflict(&self, existing: SetId, incoming: SetId) -> Conflict {
@@ -470,10 +485,13 @@ impl Core<'_> {
         requests: &Amounts,
     ) -> TypeFailure {
         let compiled = &mut self.compiled[claim.catalogue.index()];
+        let mut open = Mask::empty(compiled.row_count());
+        open_groups(claim, class).for_each(|group| open.or(&group.rows));
+        open.and(rows);
         let mut meeting = compiled.meeting(requirements, &self.world.universe);
-        meeting.and(rows);
+        meeting.and(&open);
         let mut offered = compiled.offered(requirements, &mut self.world.universe);
-        offered.and(rows);
+        offered.and(&open);
         let roomy = self.fitting(claim, class, &offered, requests);
         let both = |a: &Mask, b: &Mask| {
             let mut mask = a.clone();
@@ -481,12 +499,8 @@ impl Core<'_> {
             mask
         };
         let (meeting_offered, roomy_offered) = (both(&meeting, &offered), both(&roomy, &offered));
-        let overheads: Vec<&Amounts> = claim
-            .daemons
-            .iter()
-            .filter(|group| group.rows.intersects(rows))
-            .map(|group| &group.overhead)
-            .collect();
+        let overheads = open_groups(claim, class).map(|group| &group.overhead);
+        let overheads: Vec<&Amounts> = overheads.filter(|overhead| !overhead.is_empty()).collect();
         let overhead = overheads.split_first().map(|(first, rest)| {
             let (mut least, mut most) = ((*first).clone(), (*first).clone());
             for other in rest {
@@ -511,6 +525,16 @@ impl Core<'_> {
             },
         }
     }
+}
+
+/// Whether a pod needs a port that is in use.
+fn clashes(class: &PodClass, used: &[HostPort]) -> bool {
+    class.ports.iter().any(|port| used.iter().any(|other| other.conflicts(port)))
+}
+
+/// Types on which no DaemonSet uses a port that the pod needs; the others are not even looked at.
+fn open_groups<'a>(claim: &'a Claim, class: &'a PodClass) -> impl Iterator<Item = &'a DaemonGroup> {
+    claim.daemons.iter().filter(|group| !clashes(class, &group.ports))
 }
 
 /// The most of each resource that any of the rows has.

@@ -1,7 +1,7 @@
 //! Why a pod cannot be placed. Reasons are data; texts are made from them when somebody asks.
 
 use crate::intern::{KeyId, ValueId};
-use crate::model::{PoolId, Taint};
+use crate::model::{DriverId, PoolId, Taint};
 use crate::resources::Amounts;
 use crate::topology::Rule;
 use crate::universe::{Incompatible, RequirementId, SetId};
@@ -34,7 +34,7 @@ pub enum PoolFailure {
     /// The pod does not tolerate taints of the pool.
     Taints(Vec<Taint>),
     /// The pod's volumes are more than any type can attach.
-    VolumeLimit,
+    VolumeLimit(Option<VolumeExcess>),
     /// The pool's nodes do not have what the pod asks for.
     Requirements(Conflict),
     /// The pod's volumes are elsewhere.
@@ -51,6 +51,17 @@ pub enum PoolFailure {
     Truncated(Vec<KeyId>),
     /// Reserved capacity is to be settled first.
     Reserved(ReservedFailure),
+}
+
+/// Volumes of one driver that are too many for every type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeExcess {
+    /// Who attaches them.
+    pub driver: DriverId,
+    /// How many they would be.
+    pub count: u32,
+    /// The most that any type can attach.
+    pub limit: u32,
 }
 
 /// Two sides whose labels do not agree.

@@ -42,7 +42,9 @@ pub(crate) fn states(world: &mut World<'_>) -> Vec<NodeState> {
         expected.subtract(&node.daemon_requests);
         expected.clamp_to_zero();
         let mut available = node.available.clone();
-        available.subtract(&expected);
+        for resource in &node.resources {
+            available.increase(*resource, -expected.get(*resource));
+        }
         states.push(NodeState { available, ports: node.ports.clone(), volumes: node.volumes.clone() });
     }
     states

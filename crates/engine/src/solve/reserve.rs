@@ -85,3 +85,6 @@ impl Reservations {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

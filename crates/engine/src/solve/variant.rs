@@ -8,6 +8,9 @@
 //! 2 the heaviest preferred pod affinity          5 the first spread that is only a wish
 //! 3 the heaviest preferred pod anti-affinity     6 taints that only advise are tolerated
 //! ```
+//!
+//! So only the last required term is tried with fewer wishes. When that has failed, the other terms are tried with
+//! fewer wishes too.
 
 use crate::intern::KeyId;
 use crate::model::{PodClass, PodTerm, Spread, TolerationsId};
@@ -24,6 +27,10 @@ pub(crate) struct Wishes {
     preferred_anti_affinities: Vec<(i32, PodTerm)>,
     spreads: Vec<Spread>,
     advice_tolerated: bool,
+    /// What there was at first, until the required terms are tried a second time.
+    first: Option<Box<Wishes>>,
+    /// All required terms, while they are tried a second time.
+    all_terms: Vec<SetId>,
 }
 
 impl Wishes {
@@ -35,6 +42,8 @@ impl Wishes {
             preferred_anti_affinities: class.preferred_anti_affinities.clone(),
             spreads: class.spreads.clone(),
             advice_tolerated: false,
+            first: None,
+            all_terms: Vec::new(),
         };
         if preferences == Preferences::Ignore {
             wishes.preferred_terms.clear();
@@ -45,16 +54,42 @@ impl Wishes {
         heaviest_first(&mut wishes.preferred_terms);
         heaviest_first(&mut wishes.preferred_affinities);
         heaviest_first(&mut wishes.preferred_anti_affinities);
+        if wishes.required_terms.len() > 1 {
+            wishes.first = Some(Box::new(wishes.clone()));
+        }
         wishes
     }
 
-    /// Drops one wish. Returns whether there was one.
+    /// Whether the required terms are tried a second time.
+    pub(crate) fn is_second_try(&self) -> bool {
+        !self.all_terms.is_empty()
+    }
+
+    /// Goes to the next step. Returns whether there is one.
     ///
     /// Taints that only advise are tolerated last, and only if some pool has one.
     pub(crate) fn relax(&mut self, advice_exists: bool) -> bool {
-        if self.required_terms.len() > 1 {
+        // The last term was the first to be tried with fewer wishes.
+        let last_term = if self.is_second_try() { 2 } else { 1 };
+        if self.required_terms.len() > last_term {
             self.required_terms.remove(0);
-        } else if !self.preferred_affinities.is_empty() {
+            return true;
+        }
+        if self.is_second_try() {
+            self.required_terms.clone_from(&self.all_terms);
+        }
+        if self.drop_wish(advice_exists) {
+            return true;
+        }
+        let Some(first) = self.first.take() else { return false };
+        *self = *first;
+        self.all_terms.clone_from(&self.required_terms);
+        self.drop_wish(advice_exists)
+    }
+
+    /// Drops one wish. Returns whether there was one.
+    fn drop_wish(&mut self, advice_exists: bool) -> bool {
+        if !self.preferred_affinities.is_empty() {
             self.preferred_affinities.remove(0);
         } else if !self.preferred_anti_affinities.is_empty() {
             self.preferred_anti_affinities.remove(0);
@@ -87,6 +122,8 @@ pub(crate) struct Variant {
     pub(crate) tolerations: TolerationsId,
     /// Groups that bind the pod by its own statement.
     pub(crate) owned: Vec<GroupId>,
+    /// Whether the required terms are tried a second time, which is not what people expect to read about.
+    pub(crate) second_try: bool,
     /// Existing nodes that may still take a pod of this kind; filled when first needed.
     pub(crate) nodes: Option<Vec<u32>>,
     /// Claims that never will, one bit each.

@@ -173,13 +173,29 @@ impl Group {
     }
 
     /// Whether a pod may go to a host. A new host can always be made, so the emptiest has no pods.
-    pub(crate) fn allows_host(&self, host: HostId, own: bool, host_allowed: bool) -> bool {
+    ///
+    /// `admits` says which hosts the pod itself asks for; absent means all.
+    pub(crate) fn allows_host(
+        &self,
+        host: HostId,
+        own: bool,
+        admits: Option<&dyn Fn(HostId) -> bool>,
+    ) -> bool {
         let count = self.hosts.get(host.index()).copied().unwrap_or(0);
         match self.key.rule {
             Rule::Spread => count.saturating_add(i32::from(own)) <= self.key.max_skew,
-            Rule::Affinity => host_allowed && (count > 0 || (own && self.occupied == 0)),
+            Rule::Affinity => {
+                admits.is_none_or(|admits| admits(host)) && (count > 0 || (own && !self.has_company(admits)))
+            }
             Rule::AntiAffinity => count == 0,
         }
+    }
+
+    /// Whether there are pods on any host that is asked for.
+    fn has_company(&self, admits: Option<&dyn Fn(HostId) -> bool>) -> bool {
+        let Some(admits) = admits else { return self.occupied > 0 };
+        let mut occupied = self.hosts.iter().enumerate().filter(|(_, count)| **count > 0);
+        occupied.any(|(host, _)| admits(HostId::at(host)))
     }
 
     /// The domains a pod may go to.

@@ -42,7 +42,8 @@ struct PlainType {
 
 impl PlainOffering {
     fn overrides(&self) -> bool {
-        self.capacity.is_some() || self.overhead.is_some()
+        let says = |amounts: &Option<Plain>| amounts.as_ref().is_some_and(|amounts| !amounts.is_empty());
+        says(&self.capacity) || says(&self.overhead)
     }
 }
 
@@ -91,12 +92,16 @@ fn amounts(plain: &Plain) -> Amounts {
     plain.iter().map(|(resource, amount)| (ResourceId::at(*resource), *amount)).collect()
 }
 
+fn listed(plain: Option<&Plain>) -> Vec<(ResourceId, i64)> {
+    plain.into_iter().flatten().map(|(resource, amount)| (ResourceId::at(*resource), *amount)).collect()
+}
+
 fn plain(amounts: &Amounts) -> Plain {
     amounts.iter().map(|(resource, amount)| (resource.index(), amount)).collect()
 }
 
 fn some_amounts(largest: i64, count: usize) -> impl Strategy<Value = Plain> {
-    prop::collection::btree_map(prop::sample::select(vec![0_usize, 1, 2, 4, 5, 6]), 1..=largest, 0..=count)
+    prop::collection::btree_map(prop::sample::select(vec![0_usize, 1, 2, 4, 5, 6]), 0..=largest, 0..=count)
 }
 
 fn some_asked() -> impl Strategy<Value = Asked> {
@@ -178,14 +183,15 @@ fn instance_type(it: &PlainType, keys: &[KeyId], universe: &mut Universe) -> Ins
         price: 1.0,
         available: offering.available,
         reservation: None,
-        capacity_override: offering.capacity.as_ref().map(amounts),
-        overhead_override: offering.overhead.as_ref().map(amounts),
+        capacity_override: listed(offering.capacity.as_ref()),
+        overhead_override: listed(offering.overhead.as_ref()),
     });
     InstanceType {
         name: ValueId(0),
         offerings: offerings.collect(),
         requirements: set(&it.asked, keys, universe),
         capacity: amounts(&it.capacity),
+        without: listed(Some(&it.capacity)).into_iter().filter(|(_, n)| *n == 0).map(|(r, _)| r).collect(),
         overhead: amounts(&it.overhead),
         volume_limits: Vec::new(),
         overlaid: Overlaid::default(),
@@ -300,6 +306,11 @@ fn pods_can_use_what_the_system_and_huge_pages_leave() {
     assert_eq!(usable(&[(0, 8), (1, 20)], &[(0, 1), (1, 4)]), some(&[(0, 7), (1, 16)]));
     assert_eq!(usable(&[(0, 8)], &[(0, 1), (1, 4)]), some(&[(0, 7)]), "there is none to keep");
     assert_eq!(usable(&[(0, 8)], &[(0, 9)]), some(&[(0, -1)]));
+    assert_eq!(
+        usable(&[(0, 8), (6, 0)], &[(6, 2)]),
+        some(&[(0, 8), (6, -2)]),
+        "none of what the system keeps"
+    );
     assert_eq!(usable(&[(1, 20), (4, 5), (5, 3)], &[(1, 4)]), some(&[(1, 8), (4, 5), (5, 3)]));
     assert_eq!(usable(&[(1, 6), (4, 5), (5, 3)], &[]), some(&[(4, 5), (5, 3)]), "never below zero");
     assert_eq!(usable(&[(1, 20), (4, 5)], &[(4, 2)]), some(&[(1, 15), (4, 3)]), "all pages are taken out");
@@ -338,6 +349,19 @@ fn an_offering_replaces_amounts_of_its_type() {
     some.insert(3);
     assert_eq!(compiled.types_of(&some), [0]);
     assert_eq!(compiled.whole_types(&some).iter().collect::<Vec<_>>(), [0, 2, 3]);
+}
+
+#[test]
+fn an_offering_can_take_away_what_its_type_has() {
+    let mut it = bare(BTreeMap::from([(0, 8), (5, 3), (6, 2)]), BTreeMap::from([(0, 1), (6, 1)]));
+    it.offerings = vec![PlainOffering {
+        asked: vec![(0, Ask::In(vec!["A"]))],
+        available: true,
+        capacity: Some(BTreeMap::from([(5, 0), (6, 0)])),
+        overhead: Some(BTreeMap::from([(0, 0)])),
+    }];
+    let compiled = prepare(&[it]).compiled;
+    assert_eq!(plain(compiled.row_allocatable(1)), BTreeMap::from([(0, 8), (6, -1)]));
 }
 
 #[test]

@@ -179,8 +179,8 @@ impl World {
                 price,
                 available: true,
                 reservation: None,
-                capacity_override: None,
-                overhead_override: None,
+                capacity_override: Vec::new(),
+                overhead_override: Vec::new(),
             })
             .collect();
         let key = self.snapshot.keys.instance_type;
@@ -189,6 +189,7 @@ impl World {
             requirements,
             offerings,
             capacity: self.requests(amounts),
+            without: Vec::new(),
             overhead: Amounts::default(),
             volume_limits: Vec::new(),
             overlaid: Overlaid::default(),
@@ -307,12 +308,14 @@ impl World {
         let labels = self.set(&labels);
         let taints = self.taints(&[]);
         let key = self.snapshot.keys.hostname;
+        let available = self.requests(amounts);
         let node = Node {
             name: name.into(),
             hostname: self.universe().value(key, name),
             labels,
             taints,
-            available: self.requests(amounts),
+            resources: available.iter().map(|(resource, _)| resource).collect(),
+            available,
             daemon_requests: Amounts::default(),
             initialized: true,
             open: true,

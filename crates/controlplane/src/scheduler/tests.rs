@@ -1,0 +1,4 @@
+//! One rule each, seen from outside: objects in, decisions out.
+
+mod filters;
+mod support;

@@ -1,0 +1,160 @@
+//! The scheduler in the event loop: what it is told, and how its decisions are written.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use serde_json::{Value, json};
+
+use crate::action::{Action, Outcome, Verb, Write};
+use crate::cache::{Cache, Change};
+use crate::component::Component;
+use crate::object::{Key, Kind, Object};
+use crate::scheduler::{self, Decision, PREEMPTED, Reason, SELECTED_NODE, Scheduler};
+use crate::time::seconds;
+
+/// How many decisions are taken before their results are waited for.
+const BATCH: usize = 128;
+/// Who says it, in events.
+const NAME: &str = "default-scheduler";
+
+/// The scheduler as a part of the control plane.
+#[derive(Debug, Default)]
+pub(crate) struct Scheduling {
+    scheduler: Scheduler,
+}
+
+impl Component for Scheduling {
+    fn observe(&mut self, _: &Cache, change: &Change) {
+        let key = change.object().key();
+        let full = (key.namespace.clone(), key.name.clone());
+        macro_rules! tell {
+            ($($kind:ident => $method:ident($key:expr)),* $(,)?) => {
+                match (change.object(), &change.new) {
+                    $(
+                        (Object::$kind(_), Some(Object::$kind(new))) => {
+                            self.scheduler.$method($key, Some(Arc::clone(new)));
+                        }
+                        (Object::$kind(_), _) => self.scheduler.$method($key, None),
+                    )*
+                    _ => {}
+                }
+            };
+        }
+        tell! {
+            Pod => observe_pod(&full),
+            Node => observe_node(&key.name),
+            Namespace => observe_namespace(&key.name),
+            PersistentVolumeClaim => observe_claim(&full),
+            PersistentVolume => observe_volume(&key.name),
+            StorageClass => observe_storage_class(&key.name),
+            CSINode => observe_csi_node(&key.name),
+            PodDisruptionBudget => observe_budget(&full),
+        }
+    }
+
+    fn decide(&mut self, cache: &Cache, now: Timestamp) -> Outcome {
+        let mut outcome = Outcome::default();
+        for number in 0.. {
+            if number == BATCH {
+                // The rest follows when these are done.
+                outcome.look_again(now);
+                break;
+            }
+            let Some(decision) = self.scheduler.next() else { break };
+            write(&decision, cache, now, &mut outcome);
+        }
+        outcome
+    }
+
+    fn failed(&mut self, action: &Action) {
+        if let Action::Write(Write { kind: Kind::Pod, key, .. }) = action {
+            self.scheduler.failed(&(key.namespace.clone(), key.name.clone()));
+        }
+    }
+}
+
+fn key(of: &scheduler::Key) -> Key {
+    Key::new(&of.0, &of.1)
+}
+
+/// Turns a decision into writes.
+fn write(decision: &Decision, cache: &Cache, now: Timestamp, outcome: &mut Outcome) {
+    match decision {
+        Decision::Bind { pod, uid, node } => {
+            let verb = Verb::Bind { uid: uid.clone(), node: node.clone() };
+            outcome.write(Kind::Pod, key(pod), verb);
+            if let Some(known) = cache.pods.get(&key(pod)) {
+                let message = format!("Successfully assigned {}/{} to {node}", pod.0, pod.1);
+                outcome.note((Kind::Pod, &known.metadata), NAME, "Scheduled", message);
+            }
+        }
+        Decision::BindVolumes { node, plan, .. } => {
+            for (volume, claim) in &plan.bind {
+                let mut reference = json!({
+                    "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.0, "name": claim.1,
+                });
+                if let Some(uid) = cache.claims.get(&key(claim)).and_then(|claim| claim.metadata.uid.clone())
+                {
+                    reference["uid"] = Value::from(uid);
+                }
+                let body = json!({"spec": {"claimRef": reference}});
+                let verb = Verb::Patch { body, subresource: None };
+                outcome.write(Kind::PersistentVolume, Key::cluster(volume), verb);
+            }
+            for claim in &plan.provision {
+                let body = json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
+                let verb = Verb::Patch { body, subresource: None };
+                outcome.write(Kind::PersistentVolumeClaim, key(claim), verb);
+            }
+        }
+        Decision::Unschedulable { pod, reason, message, nominated, victims, .. } => {
+            let Some(known) = cache.pods.get(&key(pod)) else { return };
+            let condition = json!({
+                "type": "PodScheduled", "status": "False", "reason": reason.as_str(), "message": message,
+            });
+            let mut status = json!({"conditions": with_condition(known, condition, now)});
+            status["nominatedNodeName"] = json!(nominated);
+            outcome.patch_status(Kind::Pod, &known.metadata, json!({ "status": status }));
+            if *reason == Reason::Unschedulable {
+                outcome.note((Kind::Pod, &known.metadata), NAME, "FailedScheduling", message.clone());
+            }
+            for victim in victims {
+                preempt(cache, &key(victim), known, now, outcome);
+            }
+        }
+    }
+}
+
+/// Lets a pod go for one that matters more.
+fn preempt(cache: &Cache, victim: &Key, by: &Pod, now: Timestamp, outcome: &mut Outcome) {
+    let Some(victim) = cache.pods.get(victim) else { return };
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": PREEMPTED,
+    });
+    let status = json!({"conditions": with_condition(victim, condition, now)});
+    outcome.patch_status(Kind::Pod, &victim.metadata, json!({ "status": status }));
+    outcome.delete(Kind::Pod, &victim.metadata, None);
+    let uid = by.metadata.uid.as_deref().unwrap_or_default();
+    let node = victim.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    let message = format!("Preempted by pod {uid} on node {node}");
+    outcome.note((Kind::Pod, &victim.metadata), NAME, "Preempted", message);
+}
+
+/// All conditions of a pod with one of them changed; a merge patch replaces the whole list.
+fn with_condition(pod: &Pod, mut condition: Value, now: Timestamp) -> Vec<Value> {
+    let old = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let same = |one: &&PodCondition| condition["type"] == one.type_;
+    let unchanged = old.iter().find(same).filter(|one| condition["status"] == one.status);
+    let since = unchanged
+        .and_then(|one| one.last_transition_time.as_ref())
+        .map_or_else(|| seconds(now), |time| seconds(time.0));
+    condition["lastTransitionTime"] = Value::from(since);
+    if let Some(generation) = pod.metadata.generation {
+        condition["observedGeneration"] = Value::from(generation);
+    }
+    let others = old.iter().filter(|one| condition["type"] != one.type_);
+    let mut all: Vec<Value> = others.filter_map(|one| serde_json::to_value(one).ok()).collect();
+    all.push(condition);
+    all
+}
