@@ -159,6 +159,11 @@ impl Writer {
 
     fn plain_list<'a>(&self, objects: impl Iterator<Item = &'a Arc<Object>>, metadata: &Value) -> Bytes {
         let resource = &self.resource;
+        let mut metadata = metadata.clone();
+        // Lists of custom objects always say where they go on.
+        if resource.custom.is_some() && metadata["continue"].is_null() {
+            metadata["continue"] = Value::from("");
+        }
         let mut out = format!(
             "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
             resource.list_kind,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::form::{ListMeta, Writer};
+use crate::kinds;
 use crate::refusal::{Cause, Details, Refusal};
 use crate::request::{ObjectPath, Query, Request};
 use crate::resources::Resource;
@@ -31,7 +32,8 @@ pub(crate) fn selection(query: &Query, resource: &Resource, path: &ObjectPath) -
         let namespaced = resource.namespaced || resource.custom.is_some();
         let meta = path == "metadata.name" || (path == "metadata.namespace" && namespaced);
         if !meta && !known.contains(&path) {
-            return Err(Refusal::bad_request(format!("field label not supported: {path}")));
+            let why = kinds::field_refusal(&resource.group, &resource.kind, path);
+            return Err(Refusal::bad_request(why));
         }
     }
     // One object's watch is told of that object alone.

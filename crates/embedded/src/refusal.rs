@@ -137,6 +137,13 @@ impl Refusal {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
+    /// The body is of a type that is no patch.
+    pub fn unknown_media_type() -> Self {
+        let mut refusal = Self::unsupported_media_type("415: Unsupported Media Type");
+        refusal.details = Some(Box::default());
+        refusal
+    }
+
     /// The history no longer reaches back that far.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)

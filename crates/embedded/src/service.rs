@@ -20,16 +20,21 @@ use crate::events;
 use crate::form::Writer;
 use crate::list;
 use crate::openapi;
+use crate::options;
 use crate::patch;
 use crate::pods;
 use crate::refusal::Refusal;
 use crate::request::{ObjectPath, Request, Route};
+use crate::reset::reset_fields;
 use crate::resources::Resource;
 use crate::scale;
 use crate::state::State;
 use crate::store::{Key, Object};
 use crate::watch;
 use crate::write::Write;
+
+/// What every request for endpoints is told.
+const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// The API server. Clones share one cluster.
 #[derive(Clone, Debug)]
@@ -97,7 +102,11 @@ impl Service {
             return Err(Refusal::no_such_path());
         }
         let call = Call { service: self, request, resource: &resource, path };
+        options::check(request)?;
         let mut answer = call.answer()?;
+        if resource.is("", "Endpoints") {
+            answer.warnings.push(ENDPOINTS_WARNING.to_owned());
+        }
         if let Some(warning) = resource.custom.as_ref().and_then(|custom| custom.deprecation.as_ref()) {
             let default = format!("{} {} is deprecated", resource.api_version(), resource.kind);
             answer.warnings.push(if warning.is_empty() { default } else { warning.clone() });
@@ -300,11 +309,6 @@ impl Call<'_> {
         if kind != PatchKind::Apply {
             return self.write_main(|call, state, write, old| call.patched(kind, state, write, old));
         }
-        if self.request.query.text("fieldManager").is_empty() {
-            let error =
-                crate::field_error::FieldError::required("fieldManager", "is required for apply patch");
-            return Err(Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
-        }
         self.apply()
     }
 
@@ -328,6 +332,7 @@ impl Call<'_> {
     fn apply(&self) -> Result<Answer, Refusal> {
         let mut applied = body::yaml(&self.request.body)?;
         let mut write = Write::new(self.request, self.resource, self.path);
+        write.applies = true;
         write.decode(&mut applied)?;
         if applied["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
@@ -348,6 +353,7 @@ impl Call<'_> {
             subresource: &self.path.subresource,
             api_version: self.resource.api_version(),
             now: &now,
+            reset: reset_fields(self.resource, &self.path.subresource),
         };
         let live = old.as_ref().map(|old| old.value(self.resource));
         let force = self.request.query.flag("force");
@@ -503,10 +509,7 @@ impl PatchKind {
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ => Err(Refusal::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
+            _ => Err(Refusal::unknown_media_type()),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::patch::apply::Manager;
 use crate::patch::managed_fields;
 use crate::refusal::{Cause, Refusal};
 use crate::request::{ObjectPath, Request};
+use crate::reset::reset_fields;
 use crate::resources::Resource;
 use crate::schema;
 use crate::state::State;
@@ -31,6 +32,8 @@ pub(crate) struct Write<'a> {
     /// `Ignore`, `Warn` or `Strict`.
     pub(crate) field_validation: String,
     pub(crate) warnings: Vec<String>,
+    /// Whether server-side apply made the object, with its managed fields.
+    pub(crate) applies: bool,
 }
 
 impl<'a> Write<'a> {
@@ -42,6 +45,7 @@ impl<'a> Write<'a> {
             dry_run: request.is_dry_run(),
             field_validation: request.query.text("fieldValidation").to_owned(),
             warnings: Vec::new(),
+            applies: false,
         }
     }
 
@@ -92,18 +96,23 @@ impl<'a> Write<'a> {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
-        let managed = object["metadata"]["managedFields"].take();
+        let applied = object["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty())
+            && self.applies;
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            for field in
-                SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation", "managedFields"])
-            {
+            for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation"]) {
                 metadata.remove(*field);
             }
         }
-        self.prepare_create(state, &mut object, &namespace, &now)?;
+        self.fill_defaults(&mut object, &namespace, &now);
+        // Server-side apply tracks its own.
+        if !applied {
+            object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+            self.track(None, &mut object, &now);
+        }
+        self.name(state, &mut object, &namespace)?;
         object["metadata"]["creationTimestamp"] = Value::from(now.as_str());
         object["metadata"]["uid"] = Value::from(state.new_uid());
-        self.name(state, &mut object, &namespace)?;
+        self.prepare_create(state, &mut object, &namespace, &now)?;
         let errors = self.creation_errors(&object, &namespace, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
@@ -113,12 +122,6 @@ impl<'a> Write<'a> {
             return Err(Refusal::already_exists(resource.target(), &name));
         }
         admission::allocate(state, resource, &mut object);
-        if managed.as_array().is_some_and(|entries| !entries.is_empty()) {
-            // Set by server-side apply, which tracks its own.
-            object["metadata"]["managedFields"] = managed;
-        } else {
-            managed_fields::track_update(None, &mut object, &self.manager(&now), resource.schema());
-        }
         if !self.dry_run {
             state.put(resource, &mut object);
         }
@@ -131,6 +134,27 @@ impl<'a> Write<'a> {
             subresource: &self.path.subresource,
             api_version: self.resource.api_version(),
             now,
+            reset: reset_fields(self.resource, &self.path.subresource),
+        }
+    }
+
+    /// Notes who set what; to be called when all defaults are filled in and nothing else is decided yet.
+    fn track(&self, before: Option<&Value>, object: &mut Value, now: &str) {
+        let manager = self.manager(now);
+        let schema = self.resource.schema();
+        if self.resource.custom.is_some() {
+            managed_fields::track_update(before, object, &manager, schema);
+            return;
+        }
+        // Fields that are always written, if as null, are not set by anybody.
+        let before = before.map(without_nulls);
+        let mut tracked = without_nulls(object);
+        managed_fields::track_update(before.as_ref(), &mut tracked, &manager, schema);
+        match tracked["metadata"]["managedFields"].take() {
+            Value::Null => {
+                object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+            }
+            fields => object["metadata"]["managedFields"] = fields,
         }
     }
 
@@ -172,13 +196,20 @@ impl<'a> Write<'a> {
                 map.remove("status");
             }
             object["metadata"]["generation"] = Value::from(1);
-            self.resource.schema().apply_defaults(object);
             return Ok(());
         }
-        kinds::default(&context, object);
-        kinds::prepare_create(&context, object);
         admission::on_create(state, self.resource, object, namespace)?;
+        kinds::prepare_create(&context, object);
         Ok(())
+    }
+
+    /// The defaults that belong to the type.
+    fn fill_defaults(&self, object: &mut Value, namespace: &str, now: &str) {
+        if self.resource.custom.is_some() {
+            self.resource.schema().apply_defaults(object);
+        } else {
+            kinds::default(&self.context(namespace, now), object);
+        }
     }
 
     /// Gives a generated name.
@@ -248,16 +279,16 @@ impl<'a> Write<'a> {
         mut object: Value,
     ) -> Result<Value, Refusal> {
         let now = state.now();
-        let resource = self.resource;
-        let before = old.value(resource);
+        let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
         self.keep_server_fields(&before, &mut object);
+        self.fill_defaults(&mut object, &self.path.namespace, &now);
+        self.track(Some(&before), &mut object, &now);
         self.prepare_update(state, &before, &mut object, &now)?;
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
-        managed_fields::track_update(Some(&before), &mut object, &self.manager(&now), resource.schema());
         self.store_update(state, &before, object)
     }
 
@@ -272,9 +303,8 @@ impl<'a> Write<'a> {
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
         self.keep_server_fields(&before, &mut object);
-        let managed = object["metadata"]["managedFields"].clone();
+        self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.prepare_update(state, &before, &mut object, &now)?;
-        object["metadata"]["managedFields"] = managed;
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
@@ -377,10 +407,8 @@ impl<'a> Write<'a> {
         let status = self.path.subresource == "status";
         if let Some(custom) = &self.resource.custom {
             prepare_custom_update(custom.status, status, before, object);
-            self.resource.schema().apply_defaults(object);
             return Ok(());
         }
-        kinds::default(&context, object);
         if status {
             kinds::prepare_status_update(&context, object, before);
         } else {
@@ -405,6 +433,19 @@ impl<'a> Write<'a> {
             errors.extend(self.schema_errors(object));
         }
         errors
+    }
+}
+
+/// A copy of an object of Kubernetes' own without its nulls.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.clone(), without_nulls(value)))
+            .collect(),
+        Value::Array(list) => list.iter().map(without_nulls).collect(),
+        other => other.clone(),
     }
 }
 

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 /// A server that does not answer fails the test instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What these plugins add is taken away again by controllers that are no part of an API server.
+const PLUGINS: &str =
+    "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition";
 /// How often a request may meet a connection that just closed.
 const ATTEMPTS: u32 = 4;
 
@@ -53,6 +56,7 @@ impl Target {
                 let plane = ControlPlane::builder()
                     .with_controller_manager()
                     .arg(Component::ControllerManager, controllers)
+                    .arg(Component::ApiServer, PLUGINS)
                     .start()?;
                 let path = plane.kubeconfig_path();
                 (Some(plane), path)

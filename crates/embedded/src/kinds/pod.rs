@@ -125,9 +125,6 @@ pub(super) fn prepare_create(context: &Context<'_>, pod: &mut Value) {
     if let Some(spec) = pod.as_object_mut().and_then(|map| child(map, "spec")) {
         set_missing(spec, "priority", 0);
         set_missing(spec, "preemptionPolicy", "PreemptLowerPriority");
-        set_empty(spec, "serviceAccountName", "default");
-        let account = spec["serviceAccountName"].clone();
-        spec.insert("serviceAccount".to_owned(), account);
     }
 }
 

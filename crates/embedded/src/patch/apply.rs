@@ -94,7 +94,7 @@ impl Run<'_> {
     fn apply(&self, mut managers: Managers, force: bool) -> Result<(Value, Managers), Conflicts> {
         let id = Id::new(self.manager, Operation::Apply);
         let merged = typed::merge(self.type_, self.before, self.applied);
-        let set = typed::fields(self.type_, self.applied);
+        let set = self.manager.reach(typed::fields(self.type_, self.applied));
         let last = managers.0.remove(&id);
         let mut owned = Owned {
             api_version: self.manager.api_version.to_owned(),
@@ -104,7 +104,7 @@ impl Run<'_> {
         managers.0.insert(id.clone(), owned.clone());
         let object = self.remove_unwanted(&merged, &managers, last.as_ref().map(|last| &last.set));
 
-        let comparison = typed::compare(self.type_, self.before, &object);
+        let comparison = self.manager.reach_of(typed::compare(self.type_, self.before, &object));
         let conflicts = managers.conflicts(Some(&id), &comparison);
         if !force && !conflicts.is_empty() {
             return Err(Conflicts::new(conflicts));
