@@ -60,7 +60,7 @@ fn returns_object(resource: &Resource) -> bool {
                     | "resourcequotas"
                     | "services"
                     | "serviceaccounts"
-            ) | ("storage.k8s.io", _)
+            ) | ("storage.k8s.io" | "resource.k8s.io", _)
         )
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn start(
     if resource.is("", "Pod") && !shorten(state, &mut object, grace) {
         return Ok(Deleted::Waits(object));
     }
-    set_propagation(&mut object, options);
+    set_propagation(resource, &mut object, options);
     if grace == 0 || old.deleting {
         mark(state, &mut object, grace);
     }
@@ -176,15 +176,19 @@ fn mark(state: &State, object: &mut Value, grace: i64) {
 }
 
 /// Finalizers that carry out the propagation policy.
-fn set_propagation(object: &mut Value, options: &DeleteOptions) {
+fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOptions) {
+    let metadata = &mut object["metadata"];
+    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+    let decided = finalizers.iter().any(|finalizer| *finalizer == FOREGROUND || *finalizer == ORPHAN);
+    // The oldest kinds leave their pods alone, as they did before there were policies.
+    let orphans = resource.is("batch", "Job") || resource.is("", "ReplicationController");
     let wanted = match options.propagation.as_deref() {
         Some("Foreground") => Some(FOREGROUND),
         Some("Orphan") => Some(ORPHAN),
         Some("Background") => None,
+        _ if orphans && !decided => Some(ORPHAN),
         _ => return,
     };
-    let metadata = &mut object["metadata"];
-    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
     finalizers.retain(|finalizer| *finalizer != FOREGROUND && *finalizer != ORPHAN);
     finalizers.extend(wanted.map(Value::from));
     if finalizers.is_empty() {

@@ -189,6 +189,7 @@ pub(crate) fn go_number(number: f64) -> String {
 
 /// A text in quotes, with Go's escapes.
 pub(crate) fn quoted(text: &str) -> String {
+    use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -202,10 +203,12 @@ pub(crate) fn quoted(text: &str) -> String {
             '\u{8}' => out.push_str("\\b"),
             '\u{b}' => out.push_str("\\v"),
             '\u{c}' => out.push_str("\\f"),
-            c if u32::from(c) < 0x80 && c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if u32::from(c) < 0x80 && c.is_control() => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
             // Spaces other than the usual one, and what cannot be printed.
             c if c.is_control() || c != ' ' && c.is_whitespace() => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
         }

@@ -42,21 +42,19 @@ enum Root {
 impl Schema {
     /// Compiles the `openAPIV3Schema` of a version of a CRD; mistakes are reported below `path`.
     pub fn compile(schema: &Value, path: &str) -> Result<Self, Vec<FieldError>> {
-        let mut errors = structural::mistakes(schema, path);
-        let raw = match Raw::read(schema) {
-            Ok(raw) => raw,
-            Err(error) if errors.is_empty() => return Err(vec![FieldError::invalid(path, schema, error)]),
-            Err(_) => return Err(errors),
-        };
-        if errors.is_empty() {
-            errors = rules::mistakes(&raw, path);
+        let errors = structural::mistakes(schema, path);
+        if !errors.is_empty() {
+            return Err(errors);
         }
-        if errors.is_empty() {
-            let mut root = Node::compile(raw);
-            root.become_root();
-            return Ok(Self { root: Root::Own(Arc::new(root)) });
+        let raw = Raw::read(schema).map_err(|error| vec![FieldError::invalid(path, schema, error)])?;
+        let mut errors = rules::mistakes(&raw, path);
+        let mut root = Node::compile(raw);
+        errors.splice(0..0, structural::default_mistakes(&root, path));
+        if !errors.is_empty() {
+            return Err(errors);
         }
-        Err(errors)
+        root.become_root();
+        Ok(Self { root: Root::Own(Arc::new(root)) })
     }
 
     /// A schema that accepts everything and keeps unknown fields.

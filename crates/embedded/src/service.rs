@@ -36,6 +36,10 @@ use crate::write::Write;
 /// What every request for endpoints is told.
 const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
+/// What the deletion of a job is told that does not say what is to happen to its pods.
+const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
+     propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+
 /// The API server. Clones share one cluster.
 #[derive(Clone, Debug)]
 pub struct Service {
@@ -102,15 +106,11 @@ impl Service {
             return Err(Refusal::no_such_path());
         }
         let call = Call { service: self, request, resource: &resource, path };
-        options::check(request)?;
-        let mut answer = call.answer()?;
-        if resource.is("", "Endpoints") {
-            answer.warnings.push(ENDPOINTS_WARNING.to_owned());
-        }
-        if let Some(warning) = resource.custom.as_ref().and_then(|custom| custom.deprecation.as_ref()) {
-            let default = format!("{} {} is deprecated", resource.api_version(), resource.kind);
-            answer.warnings.push(if warning.is_empty() { default } else { warning.clone() });
-        }
+        let answer = options::check(request).and_then(|()| call.answer());
+        let Some(warning) = deprecation(&resource) else { return answer };
+        // Refused requests are warned, too.
+        let mut answer = answer.unwrap_or_else(Answer::from);
+        answer.warnings.push(warning);
         Ok(answer)
     }
 
@@ -137,6 +137,16 @@ impl Service {
             Route::Objects(_) => discovery::page_not_found(),
         })
     }
+}
+
+/// What requests for an old resource are told.
+fn deprecation(resource: &Resource) -> Option<String> {
+    if resource.is("", "Endpoints") {
+        return Some(ENDPOINTS_WARNING.to_owned());
+    }
+    let warning = resource.custom.as_ref()?.deprecation.as_ref()?;
+    let default = || format!("{} {} is deprecated", resource.api_version(), resource.kind);
+    Some(if warning.is_empty() { default() } else { warning.clone() })
 }
 
 /// What monitoring may want to know, in Prometheus' text format and with the names of the real server.
@@ -330,10 +340,11 @@ impl Call<'_> {
     }
 
     fn apply(&self) -> Result<Answer, Refusal> {
-        let mut applied = body::yaml(&self.request.body)?;
+        let applied = body::yaml(&self.request.body)?;
         let mut write = Write::new(self.request, self.resource, self.path);
         write.applies = true;
-        write.decode(&mut applied)?;
+        // What is applied are the fields that are there, not those that the type always has.
+        write.decode(&mut applied.clone())?;
         if applied["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }
@@ -355,9 +366,14 @@ impl Call<'_> {
             now: &now,
             reset: reset_fields(self.resource, &self.path.subresource),
         };
-        let live = old.as_ref().map(|old| old.value(self.resource));
+        let writer = Writer::new(self.request, self.resource, state.clock.now());
+        let live = old.as_ref().map(|old| writer.value(old));
         let force = self.request.query.flag("force");
-        let object = patch::apply::apply(live.as_ref(), &applied, &manager, force, self.resource.schema())?;
+        let schema = self.resource.schema();
+        let mut object = patch::apply::apply(live.as_ref(), &applied, &manager, force, schema)?;
+        if self.resource.group == "events.k8s.io" {
+            events::to_core(&mut object);
+        }
         let (code, object) = match old {
             Some(old) => (StatusCode::OK, write.store_applied(&mut state, &old, object)?),
             None if self.path.subresource.is_empty() => {
@@ -380,7 +396,11 @@ impl Call<'_> {
         chores::run(&mut state);
         let writer = Writer::new(self.request, self.resource, state.clock.now());
         let shown = if result["kind"] == "Status" { result } else { writer.formed(result) };
-        Ok(Answer::json(StatusCode::OK, &shown))
+        let mut answer = Answer::json(StatusCode::OK, &shown);
+        if self.resource.is("batch", "Job") && options.propagation.is_none() {
+            answer.warnings.push(JOB_WARNING.to_owned());
+        }
+        Ok(answer)
     }
 
     fn delete_collection(&self) -> Result<Answer, Refusal> {

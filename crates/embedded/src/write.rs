@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::admission;
+use crate::events;
 use crate::field_error::FieldError;
 use crate::kinds;
 use crate::patch::apply::Manager;
@@ -50,7 +51,9 @@ impl<'a> Write<'a> {
     }
 
     fn context<'b>(&'b self, namespace: &'b str, now: &'b str) -> kinds::Context<'b> {
-        kinds::Context { group: &self.resource.group, kind: &self.resource.kind, namespace, now }
+        // Events of both groups are stored as those of the core group.
+        let group = if self.resource.kind == "Event" { "" } else { &self.resource.group };
+        kinds::Context { group, kind: &self.resource.kind, namespace, now }
     }
 
     /// Checks what a client sent against the type and takes out what the type does not have.
@@ -140,22 +143,34 @@ impl<'a> Write<'a> {
 
     /// Notes who set what; to be called when all defaults are filled in and nothing else is decided yet.
     fn track(&self, before: Option<&Value>, object: &mut Value, now: &str) {
-        let manager = self.manager(now);
-        let schema = self.resource.schema();
-        if self.resource.custom.is_some() {
-            managed_fields::track_update(before, object, &manager, schema);
-            return;
-        }
-        // Fields that are always written, if as null, are not set by anybody.
-        let before = before.map(without_nulls);
-        let mut tracked = without_nulls(object);
-        managed_fields::track_update(before.as_ref(), &mut tracked, &manager, schema);
+        let before = before.map(|before| self.tracked(before));
+        let mut tracked = self.tracked(object);
+        managed_fields::track_update(before.as_ref(), &mut tracked, &self.manager(now), self.resource.schema());
         match tracked["metadata"]["managedFields"].take() {
             Value::Null => {
                 object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
             }
             fields => object["metadata"]["managedFields"] = fields,
         }
+    }
+
+    /// The object in the form in which its fields have owners.
+    fn tracked(&self, object: &Value) -> Value {
+        let mut tracked = object.clone();
+        if self.resource.custom.is_some() {
+            return tracked;
+        }
+        if self.resource.group == "events.k8s.io" {
+            events::from_core(&mut tracked);
+        }
+        if self.resource.is("apps", "DaemonSet") {
+            count_template(&mut tracked);
+        }
+        // Fields that are always written, if as null, are not set by anybody.
+        if let Some(map) = tracked.as_object_mut() {
+            map.retain(|_, value| !value.is_null());
+        }
+        tracked
     }
 
     /// The namespace an object is created in is the one of the request.
@@ -423,7 +438,11 @@ impl<'a> Write<'a> {
         let context = self.context(&namespace, now);
         let custom = self.resource.custom.is_some();
         let mut errors = kinds::validate_metadata(&context, object, self.resource.namespaced, !custom);
-        errors.extend(kinds::validate_metadata_update(object, before));
+        let metadata = kinds::validate_metadata_update(object, before);
+        if !checks_metadata_once(self.resource) {
+            errors.extend(metadata.clone());
+        }
+        errors.extend(metadata);
         if custom {
             errors.extend(self.resource.schema().validate(object, Some(before)));
         } else if self.path.subresource == "status" {
@@ -436,16 +455,14 @@ impl<'a> Write<'a> {
     }
 }
 
-/// A copy of an object of Kubernetes' own without its nulls.
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => map
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(key, value)| (key.clone(), without_nulls(value)))
-            .collect(),
-        Value::Array(list) => list.iter().map(without_nulls).collect(),
-        other => other.clone(),
+/// How often a template changed is a field inside the server and an annotation outside, so that it is always there.
+fn count_template(daemon_set: &mut Value) {
+    let annotations = &mut daemon_set["metadata"]["annotations"];
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| Value::from("0"));
     }
 }
 
@@ -496,6 +513,21 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && empty(&metadata["finalizers"])
         && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+}
+
+/// Most kinds' own rules repeat those on changed metadata, which shows in the causes of a refusal.
+fn checks_metadata_once(resource: &Resource) -> bool {
+    resource.custom.is_none()
+        && matches!(
+            resource.kind.as_str(),
+            "LimitRange"
+                | "PersistentVolume"
+                | "PodDisruptionBudget"
+                | "CSINode"
+                | "VolumeAttachment"
+                | "EndpointSlice"
+        )
+        || resource.is("", "Event")
 }
 
 pub(crate) fn name_of(object: &Value) -> &str {

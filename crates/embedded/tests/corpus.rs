@@ -13,7 +13,7 @@ use crate::corpus::{Case, File, Verdict};
 
 /// One served version of a CRD.
 struct Version {
-    api_version: String,
+    full_name: String,
     kind: String,
     group: String,
     schema: Schema,
@@ -31,8 +31,8 @@ fn versions(provider: Provider) -> Result<Vec<Version>> {
                 .map_err(|errors| anyhow::anyhow!("{}: {errors:?}", text("/metadata/name")))?;
             let name = version["name"].as_str().context("a version has a name")?;
             let group = text("/spec/group");
-            let api_version = format!("{group}/{name}");
-            versions.push(Version { api_version, kind: text("/spec/names/kind"), group, schema });
+            let full_name = format!("{group}/{name}");
+            versions.push(Version { full_name, kind: text("/spec/names/kind"), group, schema });
         }
     }
     Ok(versions)
@@ -66,7 +66,7 @@ impl Version {
 
     fn run(&self, file: &File, case: &Case) -> Result<(), String> {
         let mut object = case.object(file);
-        object["apiVersion"] = json!(self.api_version);
+        object["apiVersion"] = json!(self.full_name);
         let outcome = if case.is_about_creation() {
             self.store(object, None, false)
         } else {
@@ -110,10 +110,10 @@ fn contains(found: &Value, expected: &Value, place: &str) -> Result<(), String> 
 }
 
 fn objects_are_judged_as_by_a_real_server(provider: Provider) {
-    let versions = versions(provider).unwrap();
+    let versions = versions(provider).expect("the CRDs compile");
     let mut problems = vec![];
     let mut cases = 0;
-    for file in corpus::load(provider).unwrap() {
+    for file in corpus::load(provider).expect("the corpus can be read") {
         let of_file = |version: &&Version| {
             let group = file.object["apiVersion"].as_str().unwrap_or_default().split('/').next();
             group == Some(&version.group) && file.object["kind"] == version.kind
@@ -122,13 +122,12 @@ fn objects_are_judged_as_by_a_real_server(provider: Provider) {
             for case in &file.cases {
                 // A case with a version of its own is about that version only.
                 let api_version = &case.object(&file)["apiVersion"];
-                if *api_version != file.object["apiVersion"] && *api_version != version.api_version {
+                if *api_version != file.object["apiVersion"] && *api_version != version.full_name {
                     continue;
                 }
                 cases += 1;
                 if let Err(problem) = version.run(&file, case) {
-                    problems
-                        .push(format!("{} ({}): {}\n{problem}", file.name, version.api_version, case.name));
+                    problems.push(format!("{} ({}): {}\n{problem}", file.name, version.full_name, case.name));
                 }
             }
         }

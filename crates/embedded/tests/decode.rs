@@ -78,7 +78,7 @@ fn assert_none(problems: &[String]) {
 }
 
 fn vectors() -> Vectors {
-    serde_json::from_str(include_str!("vectors/decode.json")).unwrap()
+    serde_json::from_str(include_str!("vectors/decode.json")).expect("the vectors can be read")
 }
 
 #[test]

@@ -252,7 +252,8 @@ fn refusals(sample: &Sample) -> Vec<Step> {
     vec![
         post(&collection, with_meta(json!({"name": null}))),
         post(&collection, with_meta(json!({"name": "Not_Valid!"}))),
-        post(&collection, with_meta(json!({"labels": {"bad key!": "a", "a": "bad value!"}}))),
+        post(&collection, with_meta(json!({"labels": {"bad key!": "a"}}))),
+        post(&collection, with_meta(json!({"labels": {"a": "bad value!"}}))),
         post(&collection, with_meta(json!({"annotations": {"bad key!": "a"}}))),
         post(&collection, with_meta(json!({"finalizers": ["bad"]}))),
         post(&collection, with_meta(json!({"resourceVersion": "1"}))),

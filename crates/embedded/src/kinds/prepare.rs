@@ -91,7 +91,10 @@ pub(super) fn create(context: &Context<'_>, object: &mut Value) {
             object["status"] = json!({"phase": "Pending"});
             same_data_source(object);
         }
-        ("", "Service") => object["status"] = json!({"loadBalancer": {}}),
+        ("", "Service") => {
+            object["status"] = json!({"loadBalancer": {}});
+            set_families(object);
+        }
         ("batch", "Job") => workloads::generate_job_selector(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => super::crd::stored_versions(object),
         _ => {}
@@ -144,7 +147,10 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
     match (group, kind) {
         ("", "Namespace") => take_over(object, old, "spec"),
         ("", "PersistentVolumeClaim") => same_data_source(object),
-        ("", "Service") => keep_addresses(object, old),
+        ("", "Service") => {
+            keep_addresses(object, old);
+            set_families(object);
+        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => super::crd::stored_versions(object),
         _ => {}
     }
@@ -193,6 +199,16 @@ fn template_generation(object: &mut Value, old: &Value) {
         .and_then(|metadata| child(metadata, "annotations"))
     {
         annotations.insert(TEMPLATE_GENERATION.to_owned(), json!(now.to_string()));
+    }
+}
+
+/// The server chooses the addresses' families, of which there is one here.
+fn set_families(object: &mut Value) {
+    if object.text("spec.type") != "ExternalName"
+        && let Some(spec) = object.as_object_mut().and_then(|map| child(map, "spec"))
+    {
+        super::get::set_empty(spec, "ipFamilies", json!(["IPv4"]));
+        set_missing(spec, "ipFamilyPolicy", "SingleStack");
     }
 }
 

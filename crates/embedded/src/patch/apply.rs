@@ -66,8 +66,8 @@ fn check(applied: &Value, manager: &Manager<'_>, schema: &Schema) -> Result<(), 
         let kind = applied.get("kind").and_then(Value::as_str).unwrap_or_default();
         return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
-    let managed = applied.pointer("/metadata/managedFields");
-    if managed.is_some_and(|fields| !fields.is_null()) {
+    let fields = applied.pointer("/metadata/managedFields");
+    if fields.is_some_and(|fields| !fields.is_null()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
     if let Some(why) = typed::unusable(Type::root(schema), applied) {

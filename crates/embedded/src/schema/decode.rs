@@ -109,12 +109,14 @@ impl Decoder {
     fn value(&mut self, node: &Node, value: &mut Value, context: &Context<'_>) -> Result<(), String> {
         let mismatch = |value: &Value| Err(context.mismatch(kind_of(value), &go_type(node)));
         match (node.kind, &mut *value) {
-            (_, Value::Null) => Ok(()),
             (Kind::Object | Kind::Any, _) if node.preserve => Ok(()),
             (Kind::Object, Value::Object(fields)) => self.fields(node, fields, context),
             (Kind::Array, Value::Array(items)) => self.items(node, items, context),
-            (Kind::Any, _) | (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) => Ok(()),
-            (Kind::Number, Value::Number(_)) | (Kind::IntOrString, Value::String(_)) => Ok(()),
+            (_, Value::Null)
+            | (Kind::Any, _)
+            | (Kind::String | Kind::IntOrString, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Number, Value::Number(_)) => Ok(()),
             (Kind::Integer | Kind::IntOrString, Value::Number(number)) => {
                 let short = node.size == "int32" || node.kind == Kind::IntOrString;
                 let fits = number.as_i64().is_some_and(|whole| !short || i32::try_from(whole).is_ok());

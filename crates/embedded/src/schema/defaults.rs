@@ -23,7 +23,9 @@ fn drop_nulls(node: &Node, value: &mut Value) {
         }),
         Value::Array(items) => {
             if let Some(field) = &node.items {
-                items.iter_mut().for_each(|value| drop_nulls(field.node(), value));
+                for value in items {
+                    drop_nulls(field.node(), value);
+                }
             }
         }
         _ => {}
@@ -49,7 +51,9 @@ fn fill(node: &Node, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(field) = &node.items {
-                items.iter_mut().for_each(|value| fill_entry(field, value));
+                for value in items {
+                    fill_entry(field, value);
+                }
             }
         }
         _ => {}

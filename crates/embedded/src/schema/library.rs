@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Read as _;
 use std::sync::OnceLock;
 
 use flate2::read::GzDecoder;
@@ -38,7 +39,7 @@ impl Library {
 
     /// All definitions as they are written, for OpenAPI documents; read anew, because nothing else needs them.
     pub fn definitions(&self) -> Map<String, Value> {
-        let document: Value = serde_json::from_reader(GzDecoder::new(DOCUMENT)).unwrap_or_default();
+        let document: Value = serde_json::from_slice(&document()).unwrap_or_default();
         match document {
             Value::Object(mut document) => match document.remove("schemas") {
                 Some(Value::Object(schemas)) => schemas,
@@ -58,7 +59,8 @@ impl Library {
 
     fn read() -> Self {
         let mut builder = Builder::default();
-        let mut json = serde_json::Deserializer::from_reader(GzDecoder::new(DOCUMENT));
+        let document = document();
+        let mut json = serde_json::Deserializer::from_slice(&document);
         DocumentReader(&mut builder)
             .deserialize(&mut json)
             .expect("the document is part of the program and a test reads it");
@@ -66,6 +68,14 @@ impl Library {
         let definitions = builder.definitions.into_iter().map(Option::unwrap_or_default).collect();
         Self { definitions, kinds: builder.kinds, object_meta }
     }
+}
+
+/// The document's text.
+fn document() -> Vec<u8> {
+    let mut text = vec![];
+    // What cannot be read is seen by whoever parses it, and by a test.
+    let _ = GzDecoder::new(DOCUMENT).read_to_end(&mut text);
+    text
 }
 
 #[derive(Default)]
@@ -123,12 +133,12 @@ fn special(name: &str, mut raw: Raw) -> Raw {
             | "JSONSchemaPropsOrStringArray"
     ) {
         raw.preserve = true;
-        raw.map_type = "atomic".to_owned();
+        "atomic".clone_into(&mut raw.map_type);
     }
     raw
 }
 
-/// Reads `{"schemas": {…}}` one definition at a time, so that the whole is never in memory.
+/// Reads `{"schemas": {…}}` one definition at a time, so that the whole is never in memory as a tree.
 struct DocumentReader<'a>(&'a mut Builder);
 
 impl<'de> DeserializeSeed<'de> for DocumentReader<'_> {
@@ -181,5 +191,54 @@ impl<'de> Visitor<'de> for DefinitionsReader<'_> {
             self.0.add(&name, raw);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Library;
+    use crate::schema::{Kind, List};
+
+    #[test]
+    fn kinds_are_found_by_version_and_name() {
+        let library = Library::built_in();
+        for (api_version, kind) in [("v1", "Pod"), ("apps/v1", "Deployment"), ("policy/v1", "Eviction")] {
+            assert!(library.kind(api_version, kind).is_some(), "{api_version} {kind}");
+        }
+        assert!(library.kind("v1", "Deployment").is_none());
+    }
+
+    #[test]
+    fn references_between_types_lead_on() {
+        let pod = Library::built_in().kind("v1", "Pod").unwrap();
+        let spec = pod.node().field("spec").unwrap().node();
+        let containers = spec.field("containers").unwrap();
+        assert_eq!(&*containers.patch.merge_key, "name");
+        assert_eq!(containers.node().list, List::Map(vec!["name".into()]));
+        let container = containers.node().items.as_ref().unwrap().node();
+        let requests = container.field("resources").unwrap().node().field("requests").unwrap().node();
+        assert_eq!(requests.field("cpu").unwrap().node().kind, Kind::Quantity);
+    }
+
+    #[test]
+    fn a_place_may_overrule_that_its_type_is_one_value() {
+        let volume = Library::built_in().kind("v1", "PersistentVolume").unwrap();
+        let claim = volume.node().field("spec").unwrap().node().field("claimRef").unwrap();
+        assert!(!claim.is_atomic());
+        let event = Library::built_in().kind("v1", "Event").unwrap();
+        assert!(event.node().field("involvedObject").unwrap().is_atomic());
+    }
+
+    #[test]
+    fn all_definitions_can_be_had_as_they_are_written() {
+        let definitions = Library::built_in().definitions();
+        let pod = &definitions["io.k8s.api.core.v1.Pod"];
+        assert_eq!(
+            pod["x-kubernetes-group-version-kind"],
+            json!([{"group": "", "kind": "Pod", "version": "v1"}])
+        );
+        assert_eq!(definitions.len(), 480);
     }
 }

@@ -85,6 +85,7 @@ pub(crate) struct PatchRules {
 
 /// One node of a schema.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // Schemas are made of switches.
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) nullable: bool,
@@ -299,7 +300,8 @@ impl Field {
         self.required_list
     }
 
-    fn own_node(&self) -> Option<&Node> {
+    /// What belongs here, unless it is a definition of the library.
+    pub(super) fn own_node(&self) -> Option<&Node> {
         match &self.target {
             Target::Own(node) => Some(node),
             Target::Definition(_) => None,

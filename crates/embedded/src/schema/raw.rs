@@ -8,6 +8,7 @@ use serde_json::Value;
 /// One node of a written schema.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[allow(clippy::struct_excessive_bools)] // Schemas are made of switches.
 pub(super) struct Raw {
     #[serde(rename = "type")]
     pub(super) type_name: String,

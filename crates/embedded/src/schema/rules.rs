@@ -10,7 +10,7 @@ use self::convert::to_cel;
 use super::node::{Kind, Node, Others};
 use super::raw::{Raw, RawOrBool, RawRule};
 use super::validate::old_item;
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, Mistake};
 
 mod convert;
 mod functions;
@@ -79,7 +79,7 @@ fn collect_mistakes(raw: &Raw, path: &str, errors: &mut Vec<FieldError>) {
         match Program::compile(&rule.rule) {
             Err(error) => {
                 let detail = format!("compilation failed: {}", parse_errors(&rule.rule, &error));
-                errors.push(FieldError::invalid(format!("{path}.rule"), &written(rule), detail));
+                errors.push(refused_rule(rule, format!("{path}.rule"), detail));
             }
             Ok(program) => {
                 let uses_old = program.references().has_variable("oldSelf");
@@ -100,22 +100,25 @@ fn collect_mistakes(raw: &Raw, path: &str, errors: &mut Vec<FieldError>) {
             && let Err(error) = Program::compile(message)
         {
             let detail = format!("messageExpression compilation failed: {}", parse_errors(message, &error));
-            errors.push(FieldError::invalid(format!("{path}.messageExpression"), &written(rule), detail));
+            errors.push(refused_rule(rule, format!("{path}.messageExpression"), detail));
         }
     }
 }
 
-/// A rule as the API server shows it.
-fn written(rule: &RawRule) -> Value {
-    // The internal type has no names for JSON, so it shows Go's.
-    json!({
-        "Rule": rule.rule,
-        "Message": rule.message,
-        "MessageExpression": rule.message_expression,
-        "Reason": if rule.reason.is_empty() { Value::Null } else { json!(rule.reason) },
-        "FieldPath": rule.field_path,
-        "OptionalOldSelf": rule.optional_old_self,
-    })
+/// A rule as the API server shows it: the internal type has no names for JSON, so it shows Go's.
+fn refused_rule(rule: &RawRule, field: String, detail: String) -> FieldError {
+    let text = |text: &str| Value::from(text).to_string();
+    let reason = if rule.reason.is_empty() { "null".to_owned() } else { text(&rule.reason) };
+    let shown = format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{reason},\"FieldPath\":{},\
+         \"OptionalOldSelf\":{}}}",
+        text(&rule.rule),
+        text(&rule.message),
+        text(&rule.message_expression),
+        text(&rule.field_path),
+        json!(rule.optional_old_self),
+    );
+    FieldError { mistake: Mistake::Invalid, field, shown: Some(shown), detail }
 }
 
 /// Mistakes with their place, as CEL's Go library shows them.
@@ -124,7 +127,7 @@ fn parse_errors(text: &str, errors: &kube_cel::cel::ParseErrors) -> String {
         let (line, column) = error.pos;
         let shown = usize::try_from(line - 1).ok().and_then(|line| text.lines().nth(line)).unwrap_or(text);
         let dots = ".".repeat(usize::try_from(column - 1).unwrap_or(0));
-        format!("ERROR: <input>:{line}:{column}: Syntax error: {}\n | {shown}\n | {dots}^", error.msg)
+        format!("ERROR: <input>:{line}:{column}: {}\n | {shown}\n | {dots}^", error.msg)
     };
     errors.errors.iter().map(one).collect::<Vec<_>>().join("\n")
 }

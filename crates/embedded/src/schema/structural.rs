@@ -2,17 +2,36 @@
 
 use serde_json::{Map, Value};
 
-use super::pattern;
+use super::node::{Field, Node, Others};
+use super::{pattern, prune, validate};
 use crate::field_error::FieldError;
 
 /// All mistakes of a schema, the structural ones sorted and first.
 pub(super) fn mistakes(schema: &Value, path: &str) -> Vec<FieldError> {
-    let mut structural = vec![];
-    invariants(schema, Level::Root, path, &mut structural);
-    structural.sort_by_key(ToString::to_string);
-    let mut errors = structural;
+    let mut errors = vec![];
+    if flag(schema, "nullable") {
+        errors.push(FieldError::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
+    }
+    // What CRDs may not use at all hides what else is wrong with the structure.
+    if !uses_unsupported(schema) {
+        let mut structural = vec![];
+        invariants(schema, Level::Root, path, &mut structural);
+        structural.sort_by_key(ToString::to_string);
+        errors.extend(structural);
+    }
     forbidden(schema, path, &mut errors);
     errors
+}
+
+const UNSUPPORTED: [&str; 6] =
+    ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+fn uses_unsupported(schema: &Value) -> bool {
+    let below = map(schema, "properties").into_iter().flat_map(Map::values);
+    let below = below.chain(schema.get("items")).chain(schema.get("additionalProperties"));
+    UNSUPPORTED.iter().any(|name| schema.get(name).is_some())
+        || schema.get("items").is_some_and(Value::is_array)
+        || below.into_iter().any(uses_unsupported)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,6 +105,14 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldEr
         };
         errors.push(FieldError::required(type_path(), detail));
     }
+    if flag(schema, EMBEDDED)
+        && !flag(schema, PRESERVE)
+        && map(schema, "properties").is_none_or(Map::is_empty)
+    {
+        let detail = "must not be empty if x-kubernetes-embedded-resource is true \
+                      without x-kubernetes-preserve-unknown-fields";
+        errors.push(FieldError::required(format!("{path}.properties"), detail));
+    }
     if level == Level::Root && !type_name.is_empty() && type_name != "object" {
         errors.push(FieldError::invalid(type_path(), &type_name.into(), "must be object at the root"));
     }
@@ -108,6 +135,7 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldErro
     let names = map(metadata, "properties");
     let only_names =
         names.is_none_or(|names| names.keys().all(|name| name == "name" || name == "generateName"));
+    // Descriptions and the like are also more than nothing.
     let nothing_else = metadata.as_object().is_none_or(|metadata| {
         metadata.keys().all(|key| matches!(key.as_str(), "type" | "properties" | "default"))
     });
@@ -148,7 +176,7 @@ fn junctors(schema: &Value, int_or_string: bool, path: &str, errors: &mut Vec<Fi
     if !pattern.is_empty()
         && let Err(error) = pattern::compile(pattern)
     {
-        let detail = format!("must be a valid regular expression, but isn't: {error}");
+        let detail = format!("must be a valid regular expression, but isn't: error parsing regexp: {error}");
         errors.push(FieldError::invalid(format!("{path}.pattern"), &pattern.into(), detail));
     }
 }
@@ -195,7 +223,7 @@ fn forbidden(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(FieldError::forbidden(format!("{path}.uniqueItems"), detail));
     }
-    for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
+    for name in UNSUPPORTED {
         if schema.get(name).is_some() {
             errors.push(FieldError::forbidden(format!("{path}.{name}"), format!("{name} is not supported")));
         }
@@ -217,11 +245,34 @@ fn forbidden(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (name, property) in map(schema, "properties").into_iter().flatten() {
         forbidden(property, &format!("{path}.properties[{name}]"), errors);
     }
-    if let Some(items) = schema.get("items") {
-        forbidden(items, &format!("{path}.items"), errors);
+    match schema.get("items") {
+        Some(Value::Array(_)) => {
+            let detail = "items must be a schema object and not an array";
+            errors.push(FieldError::forbidden(format!("{path}.items"), detail));
+        }
+        Some(items) => forbidden(items, &format!("{path}.items"), errors),
+        None => {}
     }
+    map_type(schema, path, errors);
     list_keys(schema, path, errors);
     rule_texts(schema, path, errors);
+}
+
+fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let map_type = text(schema, "x-kubernetes-map-type");
+    let type_name = text(schema, "type");
+    if !map_type.is_empty() && type_name != "object" {
+        let detail = "must be object if x-kubernetes-map-type is specified";
+        errors.push(if type_name.is_empty() {
+            FieldError::required(format!("{path}.type"), detail)
+        } else {
+            FieldError::invalid(format!("{path}.type"), &type_name.into(), detail)
+        });
+    }
+    if !matches!(map_type, "" | "atomic" | "granular") {
+        let field = format!("{path}.x-kubernetes-map-type");
+        errors.push(FieldError::not_supported(field, &map_type.into(), &["atomic", "granular"]));
+    }
 }
 
 fn list_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -236,6 +287,24 @@ fn list_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         } else {
             FieldError::invalid(format!("{path}.type"), &found.into(), detail)
         });
+    }
+    if list_type == "set"
+        && let Some(items) = schema.get("items")
+    {
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        let inner = text(items, "x-kubernetes-list-type");
+        let needs_atomic =
+            |found: &str, type_name: &str| text(items, "type") == type_name && found != "atomic";
+        // A list in a set is compared as a whole, and so is an object.
+        if needs_atomic(inner, "array") && !inner.is_empty() {
+            let field = format!("{path}.items.x-kubernetes-list-type");
+            errors.push(FieldError::invalid(field, &inner.into(), detail));
+        }
+        let inner = text(items, "x-kubernetes-map-type");
+        if needs_atomic(inner, "object") {
+            let field = format!("{path}.items.x-kubernetes-map-type");
+            errors.push(FieldError::invalid(field, &Value::Null, detail));
+        }
     }
     if !matches!(list_type, "" | "atomic" | "set" | "map") {
         let field = format!("{path}.x-kubernetes-list-type");
@@ -302,5 +371,79 @@ fn rule_texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let detail = "message must be specified if rule contains line breaks";
             errors.push(FieldError::required(field("message"), detail));
         }
+        const REASONS: [&str; 4] =
+            ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+        if let Some(reason) =
+            rule.get("reason").filter(|reason| !REASONS.iter().any(|known| *reason == known))
+        {
+            errors.push(FieldError::not_supported(field("reason"), reason, &REASONS));
+        }
+        let place = text(rule, "fieldPath");
+        if !place.is_empty() && !leads_somewhere(schema, place) {
+            errors.push(FieldError::invalid(field("fieldPath"), &place.into(), "must be a valid path"));
+        }
+    }
+}
+
+/// Whether a path such as `.a.b['c']` names a field of the schema.
+fn leads_somewhere(schema: &Value, path: &str) -> bool {
+    let mut place = schema;
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (name, after) = if let Some(inner) = rest.strip_prefix("['") {
+            let Some(found) = inner.split_once("']") else { return false };
+            found
+        } else if let Some(inner) = rest.strip_prefix('.') {
+            let end = inner.find(['.', '[']).unwrap_or(inner.len());
+            inner.split_at(end)
+        } else {
+            return false;
+        };
+        let next = map(place, "properties")
+            .map_or_else(|| place.get("additionalProperties"), |properties| properties.get(name));
+        let Some(next) = next else { return false };
+        (place, rest) = (next, after);
+    }
+    true
+}
+
+/// Defaults that their own schema refuses.
+pub(super) fn default_mistakes(root: &Node, path: &str) -> Vec<FieldError> {
+    let mut errors = vec![];
+    defaults_below(root, path, &mut errors);
+    errors
+}
+
+fn defaults_below(node: &Node, path: &str, errors: &mut Vec<FieldError>) {
+    let mut check = |field: &Field, path: String| {
+        let Some(below) = field.own_node() else { return };
+        if let Some(default) = &field.default {
+            check_default(below, default, &format!("{path}.default"), errors);
+        }
+        defaults_below(below, &path, errors);
+    };
+    if let Others::Each(field) = &node.others {
+        check(field, format!("{path}.additionalProperties"));
+    }
+    if let Some(field) = &node.items {
+        check(field, format!("{path}.items"));
+    }
+    for (name, field) in &node.properties {
+        check(field, format!("{path}.properties[{name}]"));
+    }
+}
+
+fn check_default(node: &Node, default: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let mut value = default.clone();
+    if !prune::prune(node, &mut value).is_empty() {
+        errors.push(FieldError::invalid(path, default, "must not have unknown fields"));
+        return;
+    }
+    for mut error in validate::validate_part(node, &value) {
+        error.field = match error.field.as_str() {
+            "<nil>" => path.to_owned(),
+            field => format!("{path}.{field}"),
+        };
+        errors.push(error);
     }
 }

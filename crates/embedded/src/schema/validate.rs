@@ -29,6 +29,11 @@ pub(super) fn validate_status(root: &Node, object: &Value, old: Option<&Value>) 
     finish(root, object, old, errors)
 }
 
+/// The mistakes of a part of an object, seen alone and without rules.
+pub(super) fn validate_part(node: &Node, value: &Value) -> Vec<FieldError> {
+    check(node, value, None, "").errors
+}
+
 /// Adds what is checked when types and values are known to fit.
 fn finish(root: &Node, object: &Value, old: Option<&Value>, mut errors: Vec<FieldError>) -> Vec<FieldError> {
     let lists = list_mistakes(root, object);
@@ -232,7 +237,9 @@ fn check_alternatives(checks: &Checks, value: &Value, path: &str, outcome: &mut 
         let results = run(&checks.all_of);
         let valid = results.iter().filter(|result| result.errors.is_empty()).count();
         let all = results.len();
-        results.into_iter().for_each(|result| outcome.merge(result));
+        for result in results {
+            outcome.merge(result);
+        }
         if valid != all {
             let none = if valid == 0 { ". None validated" } else { "" };
             outcome.add(fieldless(format!("{path:?} must validate all the schemas (allOf){none}")));

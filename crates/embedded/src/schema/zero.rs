@@ -25,7 +25,9 @@ pub(crate) fn fill(node: &Node, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(field) = &node.items {
-                items.iter_mut().for_each(|item| fill(field.node(), item));
+                for item in items {
+                    fill(field.node(), item);
+                }
             }
         }
         _ => {}
