@@ -7,6 +7,7 @@ mod network;
 mod path;
 mod pod;
 mod storage;
+mod workloads;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -137,12 +138,13 @@ pub fn custom_cells(columns: &Value, object: &Value, now: Timestamp) -> Vec<Valu
 fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", Value::Null) => Value::from("<nil>"),
-        ("string", Value::String(_)) => value.clone(),
-        ("string", other) => Value::from(other.to_string()),
         ("integer", Value::Number(number)) => {
             number.as_i64().or_else(|| number.as_f64().map(|number| number as i64)).into()
         }
-        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("string", Value::String(_)) | ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => {
+            value.clone()
+        }
+        ("string", other) => Value::from(other.to_string()),
         ("date", Value::String(text)) => match text.parse::<Timestamp>() {
             Ok(since) => Value::from(age(since, now)),
             Err(_) => Value::from("<invalid>"),

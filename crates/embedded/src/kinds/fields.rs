@@ -9,13 +9,14 @@ pub(super) fn value(group: &str, kind: &str, object: &Value, path: &str) -> Opti
     let text = |path: &str| Some(shown(object.at(path)));
     match (group, kind, path) {
         ("", "Pod", "spec.host") => text("spec.nodeName"),
-        ("", "Pod", "spec.hostNetwork") => Some(object.flag(path).to_string()),
         ("", "Pod", "status.podIPs") => {
             let addresses: Vec<&str> =
                 object.list("status.podIPs").iter().map(|address| address.text("ip")).collect();
             Some(addresses.join(","))
         }
-        ("", "Node", "spec.unschedulable") => Some(object.flag(path).to_string()),
+        ("", "Pod", "spec.hostNetwork") | ("", "Node", "spec.unschedulable") => {
+            Some(object.flag(path).to_string())
+        }
         ("", "ReplicationController", "status.replicas") | ("apps", "ReplicaSet", "status.replicas") => {
             Some(object.number(path).unwrap_or_default().to_string())
         }

@@ -68,7 +68,7 @@ pub(super) fn validate(
         (true, true) => errors.push(FieldError::required("metadata.namespace", "")),
         (true, false) => check(&mut errors, "metadata.namespace", namespace, dns_label),
         (false, false) => {
-            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"))
+            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"));
         }
         (false, true) => {}
     }

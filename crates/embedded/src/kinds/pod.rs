@@ -211,6 +211,16 @@ pub(super) fn admit_priority(pod: &mut Value, class: Option<&Value>) -> Result<(
     Ok(())
 }
 
+/// Priorities that clients leave out stay.
+pub(super) fn prepare_update(pod: &mut Value, old: &Value) {
+    let Some(spec) = pod.as_object_mut().and_then(|map| child(map, "spec")) else { return };
+    for key in ["priority", "preemptionPolicy"] {
+        if let Some(value) = old.at("spec").get(key) {
+            set_missing(spec, key, value.clone());
+        }
+    }
+}
+
 /// What a new status does not say about quality and generations stays as it was.
 pub(super) fn prepare_status_update(pod: &mut Value, old: &Value) {
     let Some(status) = pod.as_object_mut().and_then(|map| child(map, "status")) else { return };

@@ -141,10 +141,12 @@ fn same_data_source(object: &mut Value) {
 
 pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
     let (group, kind) = (context.group, context.kind);
+    keep_system_metadata(object, old);
     if has_status(group, kind) {
         take_over(object, old, "status");
     }
     match (group, kind) {
+        ("", "Pod") => pod::prepare_update(object, old),
         ("", "Namespace") => take_over(object, old, "spec"),
         ("", "PersistentVolumeClaim") => same_data_source(object),
         ("", "Service") => {
@@ -170,12 +172,12 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
                 || object.at("metadata.annotations") != old.at("metadata.annotations")
         }
         Generation::Content => {
-            let content = |object: &Value| {
-                let mut content = object.clone();
-                content.as_object_mut().and_then(|map| map.remove("metadata"));
-                content
+            let body = |object: &Value| {
+                let mut rest = object.clone();
+                rest.as_object_mut().and_then(|map| map.remove("metadata"));
+                rest
             };
-            content(object) != content(old) || object.at("metadata.labels") != old.at("metadata.labels")
+            body(object) != body(old) || object.at("metadata.labels") != old.at("metadata.labels")
         }
     };
     if (group, kind) == ("apps", "DaemonSet") {
@@ -242,8 +244,25 @@ fn keep_addresses(object: &mut Value, old: &Value) {
     }
 }
 
+/// What the server wrote into the metadata stays, whatever clients say.
+fn keep_system_metadata(object: &mut Value, old: &Value) {
+    let Some(metadata) = object.as_object_mut().and_then(|map| child(map, "metadata")) else { return };
+    let before = |key: &str| old.at("metadata").get(key).filter(|value| !value.is_null()).cloned();
+    for key in ["uid", "deletionGracePeriodSeconds"] {
+        if let Some(value) = before(key) {
+            super::get::set_empty(metadata, key, value);
+        }
+    }
+    for key in ["creationTimestamp", "deletionTimestamp"] {
+        if let Some(value) = before(key) {
+            metadata.insert(key.to_owned(), value);
+        }
+    }
+}
+
 pub(super) fn status_update(context: &Context<'_>, object: &mut Value, old: &Value) {
     let (group, kind) = (context.group, context.kind);
+    keep_system_metadata(object, old);
     for key in ["spec", "data", "template"] {
         take_over(object, old, key);
     }

@@ -26,7 +26,7 @@ pub(super) fn validate(context: &Context<'_>, object: &Value) -> Vec<FieldError>
                 }
             }
         }
-        ("", "Event") | ("events.k8s.io", "Event") => event(&mut errors, context, object),
+        ("" | "events.k8s.io", "Event") => event(&mut errors, context, object),
         ("policy", "PodDisruptionBudget") => budget(&mut errors, object.at("spec")),
         ("scheduling.k8s.io", "PriorityClass") => priority_class(&mut errors, object),
         ("coordination.k8s.io", "Lease") => lease(&mut errors, object.at("spec")),
@@ -151,11 +151,9 @@ fn secret(errors: &mut Vec<FieldError>, object: &Value) {
         }
         "kubernetes.io/dockercfg" => need(".dockercfg"),
         "kubernetes.io/dockerconfigjson" => need(".dockerconfigjson"),
-        "kubernetes.io/basic-auth" => {
-            if data.get("username").is_none() && data.get("password").is_none() {
-                need("username");
-                need("password");
-            }
+        "kubernetes.io/basic-auth" if data.get("username").or(data.get("password")).is_none() => {
+            need("username");
+            need("password");
         }
         "kubernetes.io/ssh-auth" => need("ssh-privatekey"),
         "kubernetes.io/tls" => {

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::age_at;
 use super::batch::{cron_job, job};
 use super::event::{Names, event};
 use super::network::{endpoint_slice, endpoints, networking, service};
 use super::storage::{claim, storage, volume};
+use super::{age_at, workloads};
 use crate::kinds::Get;
 
 /// The cells of one object, one for each column.
@@ -38,67 +38,11 @@ pub(super) fn cells(group: &str, kind: &str, object: &Value, now: Timestamp) -> 
         ("events.k8s.io", "Event") => event(object, now, &Names::NEW),
         ("", "PersistentVolume") => volume(object, &age),
         ("", "PersistentVolumeClaim") => claim(object, &age),
-        ("", "PodTemplate") => {
-            let (names, images) = containers(object.at("template"));
-            named(vec![names, images, json!(labels(object.at("template.metadata.labels")))])
-        }
-        ("", "ReplicationController") | ("apps", "ReplicaSet") => {
-            let (names, images) = containers(object.at("spec.template"));
-            let selector = if kind == "ReplicaSet" {
-                selector(object.at("spec.selector"))
-            } else {
-                labels(object.at("spec.selector"))
-            };
-            named(vec![
-                count("spec.replicas"),
-                count("status.replicas"),
-                count("status.readyReplicas"),
-                age,
-                names,
-                images,
-                json!(selector),
-            ])
-        }
         ("", "ResourceQuota") => {
             let (requests, limits) = quota(object);
             named(vec![json!(requests), json!(limits), age])
         }
-        ("apps", "Deployment") => {
-            let (names, images) = containers(object.at("spec.template"));
-            named(vec![
-                json!(ready(object)),
-                count("status.updatedReplicas"),
-                count("status.availableReplicas"),
-                age,
-                names,
-                images,
-                json!(bare_selector(object.at("spec.selector"))),
-            ])
-        }
-        ("apps", "StatefulSet") => {
-            let (names, images) = containers(object.at("spec.template"));
-            named(vec![json!(ready(object)), age, names, images])
-        }
-        ("apps", "DaemonSet") => {
-            let (names, images) = containers(object.at("spec.template"));
-            named(vec![
-                count("status.desiredNumberScheduled"),
-                count("status.currentNumberScheduled"),
-                count("status.numberReady"),
-                count("status.updatedNumberScheduled"),
-                count("status.numberAvailable"),
-                json!(labels(object.at("spec.template.spec.nodeSelector"))),
-                age,
-                names,
-                images,
-                json!(selector(object.at("spec.selector"))),
-            ])
-        }
-        ("apps", "ControllerRevision") => {
-            let owner = object.list("metadata.ownerReferences").iter().find(|owner| owner.flag("controller"));
-            let owner = owner.map_or_else(|| "<none>".to_owned(), qualified_owner);
-            named(vec![json!(owner), count("revision"), age])
-        }
+        ("apps", _) | ("", "PodTemplate" | "ReplicationController") => workloads::cells(kind, object, &age),
         ("batch", "Job") => job(object, now, &age),
         ("batch", "CronJob") => cron_job(object, now, &age),
         ("policy", "PodDisruptionBudget") => {
@@ -206,7 +150,7 @@ pub(super) fn selector(selector: &Value) -> String {
 }
 
 /// A selector as it is written in requests, in the order of its keys.
-fn bare_selector(selector: &Value) -> String {
+pub(super) fn bare_selector(selector: &Value) -> String {
     let mut all: Vec<(String, String)> = selector
         .entries("matchLabels")
         .map(|(key, value)| (key.to_owned(), format!("{key}={}", value.as_str().unwrap_or_default())))
@@ -226,18 +170,6 @@ fn bare_selector(selector: &Value) -> String {
     }
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
-}
-
-fn ready(object: &Value) -> String {
-    let count = |path: &str| object.number(path).unwrap_or_default();
-    format!("{}/{}", count("status.readyReplicas"), count("spec.replicas"))
-}
-
-fn qualified_owner(owner: &Value) -> String {
-    let group = owner.text("apiVersion").split_once('/').map(|(group, _)| group);
-    let kind = owner.text("kind").to_lowercase();
-    let kind = group.map_or_else(|| kind.clone(), |group| format!("{kind}.{group}"));
-    format!("{kind}/{}", owner.text("name"))
 }
 
 fn quota(quota: &Value) -> (String, String) {

@@ -41,7 +41,9 @@ fn next<'a>(value: &'a Value, step: &Step<'_>) -> Vec<&'a Value> {
             .filter(|entry| {
                 follow(entry, path).into_iter().any(|value| match value {
                     Value::String(found) => found == text,
-                    other => other.to_string() == *text,
+                    Value::Bool(found) => text.parse() == Ok(*found),
+                    Value::Number(found) => text.parse().ok().as_ref() == Some(found),
+                    _ => false,
                 })
             })
             .collect(),

@@ -295,7 +295,7 @@ pub(super) fn resource_reference(
         errors.push(FieldError::not_supported(format!("{field}.resource"), &value, &RESOURCE_PATHS));
     }
     let divisor = reference.text("divisor");
-    if resource.ends_with(".cpu") && !matches!(divisor, "" | "0" | "1" | "1m") {
+    if matches!(resource, "limits.cpu" | "requests.cpu") && !matches!(divisor, "" | "0" | "1" | "1m") {
         let detail = "only divisor's values 1m and 1 are supported with the cpu resource";
         errors.push(FieldError::invalid(format!("{field}.divisor"), &Value::from(resource), detail));
     }

@@ -50,7 +50,7 @@ fn add(sum: &mut BTreeMap<String, Quantity>, container: &Value) {
     for (name, value) in container.entries("resources.requests") {
         if let Some(quantity) = amount(value) {
             match sum.get_mut(name) {
-                Some(total) => *total = *total + quantity,
+                Some(total) => *total += quantity,
                 None => {
                     sum.insert(name.to_owned(), quantity);
                 }

@@ -204,18 +204,15 @@ fn shown_term(term: &Value) -> String {
 pub(crate) fn difference(old: &Value, new: &Value) -> String {
     let keys: std::collections::BTreeSet<&String> =
         [old, new].into_iter().filter_map(Value::as_object).flat_map(|map| map.keys()).collect();
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for key in keys {
         let (old, new) = (old.get(key), new.get(key));
         if old != new {
-            for (sign, value) in [('-', old), ('+', new)] {
-                if let Some(value) = value {
-                    text.push_str(&format!("{sign} {key}: {value}\n"));
-                }
-            }
+            lines.extend(old.map(|value| format!("- {key}: {value}\n")));
+            lines.extend(new.map(|value| format!("+ {key}: {value}\n")));
         }
     }
-    text
+    lines.concat()
 }
 
 /// Rules on the ephemeral containers of a changed pod, metadata aside.

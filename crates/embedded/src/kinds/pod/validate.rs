@@ -46,8 +46,8 @@ pub(super) fn metadata_and_spec(pod: &Value, errors: &mut Vec<FieldError>) {
 fn pod_annotations(metadata: &Value, field: &str, errors: &mut Vec<FieldError>) {
     if let Some(cost) = metadata.at("annotations").get("controller.kubernetes.io/pod-deletion-cost") {
         let text = cost.as_str().unwrap_or_default();
-        let plain = !text.starts_with('+') && !(text.starts_with('0') && text.len() > 1);
-        if !plain || text.parse::<i32>().is_err() {
+        let unusual = text.starts_with('+') || (text.starts_with('0') && text.len() > 1);
+        if unusual || text.parse::<i32>().is_err() {
             let field = format!("{field}[controller.kubernetes.io/pod-deletion-cost]");
             errors.push(FieldError::invalid(field, cost, "must be a 32bit integer"));
         }

@@ -91,11 +91,9 @@ fn source(errors: &mut Vec<FieldError>, field: &str, volume: &Value, pod: Option
             continue;
         }
         match key {
-            "emptyDir" => {
-                if source.text("sizeLimit").starts_with('-') {
-                    let detail = "SizeLimit field must be a valid resource quantity";
-                    errors.push(FieldError::forbidden(format!("{path}.sizeLimit"), detail));
-                }
+            "emptyDir" if source.text("sizeLimit").starts_with('-') => {
+                let detail = "SizeLimit field must be a valid resource quantity";
+                errors.push(FieldError::forbidden(format!("{path}.sizeLimit"), detail));
             }
             "hostPath" => host_path(errors, &path, source),
             "secret" => keyed(errors, &path, source, "secretName"),
