@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::body::DeleteOptions;
-use crate::chores::CUSTOM_CLEANUP;
+use crate::chores::{self, CUSTOM_CLEANUP};
 use crate::refusal::{Refusal, Target};
 use crate::resources::Resource;
 use crate::state::{State, time_text};
@@ -71,7 +71,7 @@ pub(crate) fn start(
     old: &Arc<Object>,
     options: &DeleteOptions,
 ) -> Result<Deleted, Refusal> {
-    check_preconditions(resource.target(), old, options)?;
+    check_preconditions(resource.kind_target(), old, options)?;
     let mut object = old.value(resource);
     if resource.is("", "Namespace") && PROTECTED.contains(&&*old.key.name) {
         return Err(Refusal::forbidden(
@@ -85,12 +85,15 @@ pub(crate) fn start(
     if resource.is("", "Pod") && !shorten(state, &mut object, grace) {
         return Ok(Deleted::Waits(object));
     }
-    set_propagation(resource, &mut object, options);
-    if grace == 0 || old.deleting {
-        mark(state, &mut object, grace);
-    }
     if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-        keep_until_empty(&mut object);
+        if !old.deleting {
+            keep_until_empty(&mut object, &state.now());
+        }
+    } else {
+        set_propagation(resource, &mut object, options);
+        if grace == 0 || old.deleting {
+            mark(state, &mut object, grace);
+        }
     }
     if resource.is("", "Namespace") {
         object["status"]["phase"] = Value::from("Terminating");
@@ -114,14 +117,19 @@ fn check_preconditions(target: Target<'_>, old: &Object, options: &DeleteOptions
     if let Some(uid) = &options.uid
         && **uid != *old.uid
     {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid);
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have \
+             been deleted and then recreated",
+            old.uid
+        );
         return Err(Refusal::conflict(target, &old.key.name, &why));
     }
     if let Some(version) = &options.resource_version
         && *version != old.revision.to_string()
     {
         let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+             ({}). The object might have been modified",
             old.revision
         );
         return Err(Refusal::conflict(target, &old.key.name, &why));
@@ -199,11 +207,19 @@ fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOpti
 }
 
 /// A definition stays until its objects are gone.
-fn keep_until_empty(definition: &mut Value) {
+fn keep_until_empty(definition: &mut Value, now: &str) {
     let metadata = &mut definition["metadata"];
+    metadata["deletionTimestamp"] = Value::from(now);
     let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
     if !finalizers.iter().any(|one| one == CUSTOM_CLEANUP) {
         finalizers.push(Value::from(CUSTOM_CLEANUP));
     }
     metadata["finalizers"] = json!(finalizers);
+    chores::set_terminating(
+        definition,
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        now,
+    );
 }

@@ -231,9 +231,23 @@ impl Writer {
 }
 
 fn metadata_only(value: &mut Value) -> Value {
+    drop_inner_annotation(value);
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"].take(),
     })
+}
+
+/// How often a daemon set's template changed is an annotation only in the whole object.
+fn drop_inner_annotation(value: &mut Value) {
+    if value["kind"] != "DaemonSet" || value["apiVersion"] != "apps/v1" {
+        return;
+    }
+    let Some(metadata) = value["metadata"].as_object_mut() else { return };
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
+    annotations.remove("deprecated.daemonset.template.generation");
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
 }
 
 /// One line of a watch.

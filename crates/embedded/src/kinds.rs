@@ -143,6 +143,11 @@ pub fn field_refusal(group: &str, kind: &str, path: &str) -> String {
     fields::refusal(group, kind, path)
 }
 
+/// What is wrong with the key of a label.
+pub(crate) fn label_key_mistakes(key: &str) -> Vec<String> {
+    names::qualified_name(key)
+}
+
 /// QoS class of a pod.
 pub fn qos_class(pod: &Value) -> &'static str {
     pod::qos_class(pod)

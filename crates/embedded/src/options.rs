@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::field_error::FieldError;
 use crate::refusal::Refusal;
-use crate::request::Request;
+use crate::request::{Query, Request};
 
 /// How long the name of a field manager may be.
 const LONGEST_MANAGER: usize = 128;
@@ -40,6 +40,16 @@ pub(crate) fn dry_run<'a>(asked: impl Iterator<Item = &'a str>) -> Option<FieldE
     wrong.then(|| FieldError::not_supported("dryRun", &json!(asked), &["All"]))
 }
 
+/// A number among the parameters, if it is there.
+pub(crate) fn number(query: &Query, name: &str) -> Result<Option<i64>, Refusal> {
+    let text = query.text(name);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = |_| Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"));
+    text.parse().map(Some).map_err(wrong)
+}
+
 fn check_force(request: &Request, applies: bool, errors: &mut Vec<FieldError>) {
     if applies {
         if request.query.text("fieldManager").is_empty() {
@@ -56,7 +66,7 @@ fn check_manager(name: &str, errors: &mut Vec<FieldError>) {
     }
     let unprintable = name.chars().enumerate().find(|(_, one)| one.is_control());
     if let Some((index, one)) = unprintable {
-        let detail = format!("invalid character {one:?} (at position {index})");
+        let detail = format!("invalid character U+{:04X} (at position {index})", u32::from(one));
         errors.push(FieldError::invalid("fieldManager", &Value::from(name), detail));
     }
 }

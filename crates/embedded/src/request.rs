@@ -227,12 +227,23 @@ impl Form {
                 _ => continue,
             };
         }
-        Err(Refusal::new(
-            http::StatusCode::NOT_ACCEPTABLE,
-            "NotAcceptable",
-            "only the following media types are accepted: application/json",
-        ))
+        Err(not_acceptable(accept))
     }
+}
+
+fn not_acceptable(accept: &str) -> Refusal {
+    const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    if accept.contains("application/json") {
+        let message = format!("only the following media types are accepted: {TYPES}");
+        return Refusal::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+    }
+    let message = format!(
+        "406: Not Acceptable\n\nAvailable representations: {TYPES}, application/json;stream=watch, \
+         application/vnd.kubernetes.protobuf;stream=watch"
+    );
+    let mut refusal = Refusal::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+    refusal.details = Some(Box::default());
+    refusal
 }
 
 #[cfg(test)]

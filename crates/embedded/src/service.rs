@@ -22,6 +22,7 @@ use crate::list;
 use crate::openapi;
 use crate::options;
 use crate::patch;
+use crate::patch_kind::{self, PatchKind};
 use crate::pods;
 use crate::refusal::Refusal;
 use crate::request::{ObjectPath, Request, Route};
@@ -103,11 +104,15 @@ impl Service {
         if resource.namespaced == path.namespace.is_empty()
             && (!path.namespace.is_empty() || !path.name.is_empty())
         {
-            return Err(Refusal::no_such_path());
+            return discovery::no_path(&resource);
         }
+        PatchKind::check(request, &resource)?;
         let call = Call { service: self, request, resource: &resource, path };
         let answer = options::check(request).and_then(|()| call.answer());
-        let Some(warning) = deprecation(&resource) else { return answer };
+        let jobs = resource.is("batch", "Job") && request.method == Method::DELETE;
+        let job = (jobs && DeleteOptions::of(request).is_ok_and(|options| options.propagation.is_none()))
+            .then(|| JOB_WARNING.to_owned());
+        let Some(warning) = deprecation(&resource).or(job) else { return answer };
         // Refused requests are warned, too.
         let mut answer = answer.unwrap_or_else(Answer::from);
         answer.warnings.push(warning);
@@ -198,6 +203,10 @@ impl Call<'_> {
             (&Method::PATCH, true) => "patch",
             (&Method::DELETE, true) => "delete",
             (&Method::DELETE, false) => "deletecollection",
+            (&Method::POST, true) if self.resource.custom.is_some() => "create",
+            (&Method::PUT, false) if self.resource.custom.is_some() => {
+                return Err(Refusal::bad_request("name must be provided"));
+            }
             _ => return Err(Refusal::method_not_allowed()),
         };
         // All namespaces can be listed and watched, not written.
@@ -224,6 +233,10 @@ impl Call<'_> {
 
     fn get(&self) -> Result<Answer, Refusal> {
         let state = self.service.lock();
+        let asked = list::parse_revision(self.request.query.text("resourceVersion"))?;
+        if asked > state.store.revision() {
+            return Err(list::too_large(asked, state.store.revision()));
+        }
         let past = list::past(&state, self.request, self.resource);
         let object = match &past {
             Some(objects) => objects.get(&self.key()).cloned(),
@@ -246,7 +259,7 @@ impl Call<'_> {
     }
 
     fn create(&self) -> Result<Answer, Refusal> {
-        let mut object = body::read(self.request)?;
+        let (mut object, duplicates) = body::read(self.request, &self.resource.kind)?;
         if let Some(answer) = self.review(&object) {
             return Ok(answer);
         }
@@ -254,6 +267,7 @@ impl Call<'_> {
             return self.bind_by_body(&object);
         }
         let mut write = Write::new(self.request, self.resource, self.path);
+        write.duplicates = duplicates;
         write.decode(&mut object)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
@@ -306,7 +320,8 @@ impl Call<'_> {
     }
 
     fn replace(&self, state: &mut State, write: &mut Write<'_>, old: &Arc<Object>) -> Result<Value, Refusal> {
-        let mut object = body::read(self.request)?;
+        let (mut object, duplicates) = body::read(self.request, &self.resource.kind)?;
+        write.duplicates = duplicates;
         write.decode(&mut object)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
@@ -315,7 +330,7 @@ impl Call<'_> {
     }
 
     fn patch(&self) -> Result<Answer, Refusal> {
-        let kind = PatchKind::of(&self.request.content_type)?;
+        let kind = PatchKind::of(&self.request.content_type).ok_or_else(Refusal::unknown_media_type)?;
         if kind != PatchKind::Apply {
             return self.write_main(|call, state, write, old| call.patched(kind, state, write, old));
         }
@@ -332,7 +347,8 @@ impl Call<'_> {
         let writer = Writer::new(self.request, self.resource, state.clock.now());
         let mut object = writer.value(old);
         kind.patch(&mut object, &self.request.body, self.resource)?;
-        write.decode(&mut object)?;
+        let text = object.to_string();
+        write.decode(&mut object).map_err(|refusal| patch_kind::unreadable(&text, &refusal))?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
         }
@@ -340,11 +356,9 @@ impl Call<'_> {
     }
 
     fn apply(&self) -> Result<Answer, Refusal> {
-        let applied = body::yaml(&self.request.body)?;
+        let applied = body::apply_patch(&self.request.body)?;
         let mut write = Write::new(self.request, self.resource, self.path);
         write.applies = true;
-        // What is applied are the fields that are there, not those that the type always has.
-        write.decode(&mut applied.clone())?;
         if applied["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }
@@ -370,6 +384,7 @@ impl Call<'_> {
         let live = old.as_ref().map(|old| writer.value(old));
         let force = self.request.query.flag("force");
         let schema = self.resource.schema();
+        write.check_applied(&applied)?;
         let mut object = patch::apply::apply(live.as_ref(), &applied, &manager, force, schema)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
@@ -395,12 +410,12 @@ impl Call<'_> {
         let result = delete::delete(&mut state, self.resource, &self.key(), &options)?;
         chores::run(&mut state);
         let writer = Writer::new(self.request, self.resource, state.clock.now());
-        let shown = if result["kind"] == "Status" { result } else { writer.formed(result) };
-        let mut answer = Answer::json(StatusCode::OK, &shown);
-        if self.resource.is("batch", "Job") && options.propagation.is_none() {
-            answer.warnings.push(JOB_WARNING.to_owned());
+        let mut result = result;
+        if self.resource.group == "events.k8s.io" && result["kind"] == "Event" {
+            events::from_core(&mut result);
         }
-        Ok(answer)
+        let shown = if result["kind"] == "Status" { result } else { writer.formed(result) };
+        Ok(Answer::json(StatusCode::OK, &shown))
     }
 
     fn delete_collection(&self) -> Result<Answer, Refusal> {
@@ -431,7 +446,12 @@ impl Call<'_> {
 
     fn subresource(&self) -> Result<Answer, Refusal> {
         let name = self.path.subresource.as_str();
-        let Some(subresource) = self.resource.subresource(name) else { return Err(Refusal::no_such_path()) };
+        let Some(subresource) = self.resource.subresource(name) else {
+            return Err(match &self.resource.custom {
+                Some(_) => Refusal::not_found(self.resource.target(), &self.path.name),
+                None => Refusal::no_such_path(),
+            });
+        };
         let verb = match self.request.method {
             Method::GET => "get",
             Method::POST => "create",
@@ -440,11 +460,14 @@ impl Call<'_> {
             _ => "",
         };
         if !subresource.verbs.iter().any(|one| one == verb) {
-            return Err(Refusal::method_not_allowed());
+            return Err(match &self.resource.custom {
+                Some(_) => Refusal::verb_not_supported(self.resource.target(), &self.request.method),
+                None => Refusal::method_not_allowed(),
+            });
         }
         match (name, verb) {
             ("binding", _) => {
-                let body = body::read(self.request)?;
+                let (body, _) = body::read(self.request, "Binding")?;
                 self.bind(&self.key(), &body)
             }
             ("eviction", _) => self.evict(),
@@ -483,7 +506,7 @@ impl Call<'_> {
     }
 
     fn evict(&self) -> Result<Answer, Refusal> {
-        let eviction = body::read(self.request)?;
+        let (eviction, _) = body::read(self.request, "Eviction")?;
         let mut state = self.service.lock();
         let answer =
             pods::evict(&mut state, self.resource, &self.key(), &eviction, self.request.is_dry_run())?;
@@ -498,10 +521,10 @@ impl Call<'_> {
         let mut object = old.value(self.resource);
         let mut shown = scale::of(self.resource, &object)?;
         if self.request.method == Method::PATCH {
-            let kind = PatchKind::of(&self.request.content_type)?;
+            let kind = PatchKind::of(&self.request.content_type).ok_or_else(Refusal::unknown_media_type)?;
             kind.patch(&mut shown, &self.request.body, self.resource)?;
         } else {
-            shown = body::read(self.request)?;
+            shown = body::read(self.request, "Scale")?.0;
         }
         let version = shown["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !version.is_empty() && version != old.revision.to_string() {
@@ -511,42 +534,5 @@ impl Call<'_> {
         let object = write.update(&mut state, &old, object)?;
         chores::run(&mut state);
         Ok(Answer::json(StatusCode::OK, &scale::of(self.resource, &object)?))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PatchKind {
-    Json,
-    Merge,
-    Strategic,
-    Apply,
-}
-
-impl PatchKind {
-    fn of(content_type: &str) -> Result<Self, Refusal> {
-        match content_type.split(';').next().unwrap_or_default().trim() {
-            "application/json-patch+json" => Ok(Self::Json),
-            "application/merge-patch+json" => Ok(Self::Merge),
-            "application/strategic-merge-patch+json" => Ok(Self::Strategic),
-            "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ => Err(Refusal::unknown_media_type()),
-        }
-    }
-
-    fn patch(self, object: &mut Value, body: &[u8], resource: &Resource) -> Result<(), Refusal> {
-        let patch = body::json(body)?;
-        match self {
-            Self::Json => patch::json_patch(object, &patch),
-            Self::Merge => {
-                patch::merge_patch(object, &patch);
-                Ok(())
-            }
-            Self::Strategic if resource.custom.is_some() => Err(Refusal::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
-            Self::Strategic => patch::strategic_merge_patch(object, &patch, resource.schema()),
-            Self::Apply => Err(Refusal::unsupported_media_type("server-side apply is not possible here")),
-        }
     }
 }

@@ -13,7 +13,9 @@ static TIME: LazyLock<Regex> =
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d+[smhd])+( ago)?$"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.\d+\.\d+\.\d+\b"));
 static VERSION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(object meta|resource version|, current): \d+( \(\d+\))?"));
+    LazyLock::new(|| pattern(r"(object meta|resource version|, current|in record|ResourceVersion)(:| )\(?\d+\)?( \(\d+\))?"));
+/// The whole object, in the server's own order of fields.
+static PATCHED: LazyLock<Regex> = LazyLock::new(|| pattern(r#"Invalid value: "\{.*\}": "#));
 static RETRY: LazyLock<Regex> = LazyLock::new(|| pattern(r"StorageError: .*"));
 
 fn pattern(text: &str) -> Regex {
@@ -94,8 +96,9 @@ impl Normaliser {
         });
         let text = AGE.replace_all(&text, "<age>");
         let text = ADDRESS.replace_all(&text, "<address>");
+        let text = PATCHED.replace_all(&text, "Invalid value: <object>: ");
         let text = RETRY.replace_all(&text, "<storage error>");
-        VERSION.replace_all(&text, "$1: <version>").into_owned()
+        VERSION.replace_all(&text, "$1$2<version>").into_owned()
     }
 
     fn value(&mut self, value: &mut Value, key: &str) {

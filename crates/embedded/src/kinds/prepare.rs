@@ -17,13 +17,16 @@ enum Generation {
     SpecAndAnnotations,
     /// A change of anything but metadata.
     Content,
+    /// A change of anything but metadata, or of the labels.
+    ContentAndLabels,
 }
 
 fn generation(group: &str, kind: &str) -> Generation {
     match (group, kind) {
         ("apps", "Deployment") => Generation::SpecAndAnnotations,
         ("scheduling.k8s.io", "PriorityClass") => Generation::Fixed,
-        ("discovery.k8s.io", "EndpointSlice") | ("", "PodTemplate") => Generation::Content,
+        ("discovery.k8s.io", "EndpointSlice") => Generation::ContentAndLabels,
+        ("", "PodTemplate") => Generation::Content,
         ("", "Pod" | "ReplicationController")
         | ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet")
         | ("batch", "Job" | "CronJob")
@@ -171,13 +174,14 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
             object.at("spec") != old.at("spec")
                 || object.at("metadata.annotations") != old.at("metadata.annotations")
         }
-        Generation::Content => {
+        counted @ (Generation::Content | Generation::ContentAndLabels) => {
             let body = |object: &Value| {
                 let mut rest = object.clone();
                 rest.as_object_mut().and_then(|map| map.remove("metadata"));
                 rest
             };
-            body(object) != body(old) || object.at("metadata.labels") != old.at("metadata.labels")
+            let labels = object.at("metadata.labels") != old.at("metadata.labels");
+            body(object) != body(old) || (matches!(counted, Generation::ContentAndLabels) && labels)
         }
     };
     if (group, kind) == ("apps", "DaemonSet") {

@@ -63,8 +63,7 @@ pub fn apply(
 fn check(applied: &Value, manager: &Manager<'_>, schema: &Schema) -> Result<(), Refusal> {
     let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version != manager.api_version {
-        let kind = applied.get("kind").and_then(Value::as_str).unwrap_or_default();
-        return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+        return Err(Refusal::bad_request(format!("invalid object type: {}", shown_type(applied))));
     }
     let fields = applied.pointer("/metadata/managedFields");
     if fields.is_some_and(|fields| !fields.is_null()) {
@@ -73,13 +72,19 @@ fn check(applied: &Value, manager: &Manager<'_>, schema: &Schema) -> Result<(), 
     if let Some(why) = typed::unusable(Type::root(schema), applied) {
         let text = |pointer: &str| applied.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let object = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
-        let message = format!(
-            "failed to create typed patch object ({object}; {version}, Kind={}): {why}",
-            text("/kind")
-        );
+        let message =
+            format!("failed to create typed patch object ({object}; {}): {why}", shown_type(applied));
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     Ok(())
+}
+
+/// The type of an object as messages show it, with an empty group where there is none.
+pub(crate) fn shown_type(object: &Value) -> String {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let version = text("apiVersion");
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!("{slash}{version}, Kind={}", text("kind"))
 }
 
 struct Run<'a> {
