@@ -183,10 +183,6 @@ impl Query {
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.has(name) && !matches!(self.text(name), "false" | "0")
     }
-
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.text(name).parse().ok()
-    }
 }
 
 /// How the answer is to be written.

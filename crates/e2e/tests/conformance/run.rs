@@ -97,10 +97,11 @@ fn message(step: &Step, variables: &Variables, correspondence: &Correspondence) 
         }
         body = base;
     }
-    let bytes = match &step.raw {
-        Some(raw) => variables.text(raw).into_bytes(),
-        None if body.is_null() => Vec::new(),
-        None => correspondence.body(body).to_string().into_bytes(),
+    let bytes = match (&step.hex, &step.raw) {
+        (Some(hex), _) => unhex(hex)?,
+        (None, Some(raw)) => variables.text(raw).into_bytes(),
+        _ if body.is_null() => Vec::new(),
+        _ => correspondence.body(body).to_string().into_bytes(),
     };
     let bytes = if step.padding > 0 { [bytes, vec![b' '; step.padding]].concat() } else { bytes };
     let agent = if step.agent.is_empty() { "conformance" } else { &step.agent };
@@ -113,6 +114,11 @@ fn message(step: &Step, variables: &Variables, correspondence: &Correspondence) 
         body: bytes,
         watch: step.is_watch(),
     })
+}
+
+fn unhex(digits: &str) -> Result<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs.map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
 }
 
 async fn send_until(target: &Target, message: &Message, until: Option<&Until>) -> Result<Reply> {

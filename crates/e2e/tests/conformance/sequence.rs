@@ -36,6 +36,9 @@ pub(crate) struct Step {
     /// A body that is no JSON.
     #[serde(default)]
     pub(crate) raw: Option<String>,
+    /// The bytes of a body that is no text, in hexadecimal digits.
+    #[serde(default)]
+    pub(crate) hex: Option<String>,
     /// The earlier answer that the body begins with; `body` is merged into it.
     #[serde(default)]
     pub(crate) from: String,
