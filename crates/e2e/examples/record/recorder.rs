@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +23,6 @@ pub(crate) struct Stage {
     pub(crate) server: embedded::Server,
     pub(crate) recorder: Recorder,
     pub(crate) folder: TempDir,
-    pub(crate) address: SocketAddr,
     client: String,
 }
 
@@ -41,7 +39,7 @@ impl Stage {
              e, user: e}}}}]\n"
         );
         std::fs::write(folder.path().join("kubeconfig"), config)?;
-        let stage = Self { server, recorder, folder, address, client: client.to_owned() };
+        let stage = Self { server, recorder, folder, client: client.to_owned() };
         stage.define()?;
         Ok(stage)
     }
