@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::body::DeleteOptions;
 use crate::chores::{self, CUSTOM_CLEANUP};
-use crate::refusal::{Refusal, Target};
+use crate::refusal::Refusal;
 use crate::resources::Resource;
 use crate::state::{State, time_text};
 use crate::store::{Key, Object};
@@ -60,7 +60,11 @@ fn returns_object(resource: &Resource) -> bool {
                     | "resourcequotas"
                     | "services"
                     | "serviceaccounts"
-            ) | ("storage.k8s.io" | "resource.k8s.io", _)
+            ) | ("resource.k8s.io", _)
+                | (
+                    "storage.k8s.io",
+                    "csidrivers" | "csinodes" | "storageclasses" | "volumeattachments" | "volumeattributesclasses"
+                )
         )
 }
 
@@ -71,7 +75,7 @@ pub(crate) fn start(
     old: &Arc<Object>,
     options: &DeleteOptions,
 ) -> Result<Deleted, Refusal> {
-    check_preconditions(resource.kind_target(), old, options)?;
+    check_preconditions(resource, old, options)?;
     let mut object = old.value(resource);
     if resource.is("", "Namespace") && PROTECTED.contains(&&*old.key.name) {
         return Err(Refusal::forbidden(
@@ -81,7 +85,7 @@ pub(crate) fn start(
         ));
     }
     let grace = grace_period(resource, &object, options);
-    let before = object.clone();
+    let mut before = object.clone();
     if resource.is("", "Pod") && !shorten(state, &mut object, grace) {
         return Ok(Deleted::Waits(object));
     }
@@ -96,16 +100,18 @@ pub(crate) fn start(
         }
     }
     if resource.is("", "Namespace") {
+        object["metadata"].as_object_mut().map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
+    }
+    if resource.is("", "Namespace") {
         object["status"]["phase"] = Value::from("Terminating");
     }
     if is_finished(&object) {
+        // Only pods answer with the marks of a deletion that is over already; watchers never see them.
+        let shown = if resource.is("", "Pod") { object } else { before.clone() };
         if !options.dry_run {
-            // Watchers see the object as it was, not the marks of a deletion that is over already.
-            let mut last = if old.deleting { object.clone() } else { before };
-            state.remove(resource, &mut last);
-            return Ok(Deleted::Gone(last));
+            state.remove(resource, &mut before);
         }
-        return Ok(Deleted::Gone(before));
+        return Ok(Deleted::Gone(shown));
     }
     if object != before && !options.dry_run {
         state.put(resource, &mut object);
@@ -113,28 +119,26 @@ pub(crate) fn start(
     Ok(Deleted::Waits(object))
 }
 
-fn check_preconditions(target: Target<'_>, old: &Object, options: &DeleteOptions) -> Result<(), Refusal> {
-    if let Some(uid) = &options.uid
-        && **uid != *old.uid
-    {
-        let why = format!(
-            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have \
-             been deleted and then recreated",
-            old.uid
-        );
-        return Err(Refusal::conflict(target, &old.key.name, &why));
+fn check_preconditions(resource: &Resource, old: &Object, options: &DeleteOptions) -> Result<(), Refusal> {
+    let uid = options.uid.as_deref().filter(|uid| **uid != *old.uid).map(|uid| ("UID", uid, old.uid.to_string()));
+    let revision = old.revision.to_string();
+    let version = options.resource_version.as_deref().filter(|version| **version != *revision);
+    let Some((what, stated, is)) = uid.or(version.map(|version| ("ResourceVersion", version, revision.clone())))
+    else {
+        return Ok(());
+    };
+    // Kinds that are deleted in their own way say it in their own way.
+    if resource.is("", "Namespace") || resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        let why =
+            format!("Precondition failed: {what} in precondition: {stated}, {what} in object meta: {is}");
+        return Err(Refusal::conflict(resource.target(), &old.key.name, &why));
     }
-    if let Some(version) = &options.resource_version
-        && *version != old.revision.to_string()
-    {
-        let why = format!(
-            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
-             ({}). The object might have been modified",
-            old.revision
-        );
-        return Err(Refusal::conflict(target, &old.key.name, &why));
-    }
-    Ok(())
+    let end = if what == "UID" { "deleted and then recreated" } else { "modified" };
+    let why = format!(
+        "the {what} in the precondition ({stated}) does not match the {what} in record ({is}). The object might \
+         have been {end}"
+    );
+    Err(Refusal::conflict(resource.kind_target(), &old.key.name, &why))
 }
 
 /// How long the object may take; only pods that run somewhere get time.

@@ -64,7 +64,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Answ
         }));
     }
     if list.is_empty() {
-        return page_not_found();
+        return missing_resource(registry, group, version);
     }
     let mut answer = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
     if !group.is_empty() {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::events;
+use crate::patch::managed_fields;
 use crate::request::{Form, Request};
 use crate::resources::Resource;
 use crate::store::Object;
@@ -115,10 +116,6 @@ impl Writer {
     /// A bookmark, which is an object with nothing but a resource version.
     pub(crate) fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
-        // Typed objects always write this field.
-        if self.resource.custom.is_none() {
-            metadata["creationTimestamp"] = Value::Null;
-        }
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -130,9 +127,16 @@ impl Writer {
                 let meta = json!({"resourceVersion": revision.to_string()});
                 self.table(&[], meta, false)
             }
-            _ => json!({
-                "kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata,
-            }),
+            _ => {
+                let kind = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()});
+                // An object of Kubernetes' own is never without the fields that are no pointers.
+                let mut object = match &self.resource.custom {
+                    Some(_) => kind,
+                    None => managed_fields::empty_object(&kind, self.resource.schema()),
+                };
+                object["metadata"] = metadata;
+                object
+            }
         };
         line("BOOKMARK", &object)
     }

@@ -49,9 +49,6 @@ pub fn is_built_in(group: &str, kind: &str) -> bool {
 /// Brings a built-in object into the form in which it is stored: defaults filled in, unknown fields and empty
 /// values gone, quantities and times in canonical text. Custom objects are left alone.
 pub fn default(context: &Context<'_>, object: &mut Value) {
-    if (context.group, context.kind) == ("", "Pod") {
-        pod::tolerate_lost_nodes(object);
-    }
     shape::pass_through(context.group, context.kind, object, &defaults::fill);
 }
 

@@ -73,7 +73,7 @@ impl Resource {
     }
 
     pub(crate) fn target(&self) -> Target<'_> {
-        Target { group: self.told_group(), plural: &self.plural }
+        Target { group: &self.group, plural: &self.plural }
     }
 
     /// The kind in the place of the plural, as some refusals name it.
@@ -81,7 +81,7 @@ impl Resource {
         Target { group: self.told_group(), plural: &self.kind }
     }
 
-    /// The group that refusals name: events are always those of the core group.
+    /// The group that refusals of objects name: events are always those of the core group.
     pub(crate) fn told_group(&self) -> &str {
         if self.group == "events.k8s.io" { "" } else { &self.group }
     }

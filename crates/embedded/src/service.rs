@@ -29,6 +29,7 @@ use crate::request::{ObjectPath, Request, Route};
 use crate::reset::reset_fields;
 use crate::resources::Resource;
 use crate::scale;
+use crate::schema::{self, Library, Schema};
 use crate::state::State;
 use crate::store::{Key, Object};
 use crate::watch;
@@ -109,6 +110,9 @@ impl Service {
         PatchKind::check(request, &resource)?;
         let call = Call { service: self, request, resource: &resource, path };
         let answer = options::check(request).and_then(|()| call.answer());
+        if answer.as_ref().is_err_and(|refusal| refusal.code == StatusCode::METHOD_NOT_ALLOWED) {
+            return answer;
+        }
         let jobs = resource.is("batch", "Job") && request.method == Method::DELETE;
         let job = (jobs && DeleteOptions::of(request).is_ok_and(|options| options.propagation.is_none()))
             .then(|| JOB_WARNING.to_owned());
@@ -506,12 +510,17 @@ impl Call<'_> {
     }
 
     fn evict(&self) -> Result<Answer, Refusal> {
-        let (eviction, _) = body::read(self.request, "Eviction")?;
+        let (mut eviction, _) = body::read(self.request, "Eviction")?;
+        let schema = Library::built_in().kind("policy/v1", "Eviction").unwrap_or_else(Schema::anything);
+        let mut write = Write::new(self.request, self.resource, self.path);
+        write.note_unknown("Eviction", "v1", schema::decode_built_in(&schema, &mut eviction)?)?;
         let mut state = self.service.lock();
         let answer =
             pods::evict(&mut state, self.resource, &self.key(), &eviction, self.request.is_dry_run())?;
         chores::run(&mut state);
-        Ok(Answer::json(StatusCode::CREATED, &answer))
+        let mut answer = Answer::json(StatusCode::CREATED, &answer);
+        answer.warnings = write.warnings;
+        Ok(answer)
     }
 
     fn scale(&self) -> Result<Answer, Refusal> {

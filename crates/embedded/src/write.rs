@@ -66,9 +66,20 @@ impl<'a> Write<'a> {
     pub(crate) fn decode(&mut self, object: &mut Value) -> Result<(), Refusal> {
         check_type(self.resource, object)?;
         let unknown = self.unknown_fields(object)?;
+        let (kind, version) = (&self.resource.kind, &self.resource.version);
+        self.note_unknown(&kind.clone(), &version.clone(), unknown)
+    }
+
+    /// Warns of fields that the type does not have, or refuses them.
+    pub(crate) fn note_unknown(
+        &mut self,
+        kind: &str,
+        version: &str,
+        unknown: Vec<String>,
+    ) -> Result<(), Refusal> {
         let duplicate = std::mem::take(&mut self.duplicates);
-        let duplicate = duplicate.iter().map(|path| format!("duplicate field \"{path}\""));
-        let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+        let duplicate = duplicate.into_iter().map(|path| format!("duplicate field \"{path}\""));
+        let unknown = unknown.into_iter().map(|path| format!("unknown field \"{path}\""));
         let mut texts: Vec<String> = duplicate.chain(unknown).collect();
         if texts.is_empty() {
             return Ok(());
@@ -76,10 +87,8 @@ impl<'a> Write<'a> {
         match self.field_validation.as_str() {
             "Ignore" => {}
             "Strict" => {
-                let (kind, version) = (&self.resource.kind, &self.resource.version);
-                let prefix = format!("{kind} in version \"{version}\" cannot be handled as a {kind}");
                 return Err(Refusal::bad_request(format!(
-                    "{prefix}: strict decoding error: {}",
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {}",
                     texts.join(", ")
                 )));
             }
@@ -280,6 +289,10 @@ impl<'a> Write<'a> {
         }
         let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default();
         if prefix.is_empty() {
+            // Limit ranges are the one kind that gets along without.
+            if self.resource.is("", "LimitRange") {
+                object["metadata"]["name"] = Value::from(state.new_uid());
+            }
             return Ok(());
         }
         // Room for the random end: names are at most 63 characters long where this matters.
@@ -307,7 +320,7 @@ impl<'a> Write<'a> {
             errors.retain(|error| !error.field.starts_with("metadata.finalizers"));
         }
         if custom {
-            let wrong = !errors.is_empty();
+            let wrong = errors.iter().any(|error| error.mistake != crate::field_error::Mistake::Invalid);
             errors.extend(self.resource.schema().validate(object, None));
             let unchecked = FieldError::unchecked_rules();
             if wrong && self.resource.schema().has_rules() && !errors.contains(&unchecked) {
@@ -439,7 +452,7 @@ impl<'a> Write<'a> {
             return Err(Refusal::conflict(target, &name, &why));
         }
         let version = metadata["resourceVersion"].as_str().unwrap_or_default();
-        if (version.is_empty() || version == "0") && needs_version(self.resource) {
+        if (version.is_empty() || version == "0") && needs_version(self.resource, &self.path.subresource) {
             let error = FieldError {
                 mistake: crate::field_error::Mistake::Invalid,
                 field: "metadata.resourceVersion".to_owned(),
@@ -577,13 +590,13 @@ pub(crate) fn is_finished(object: &Value) -> bool {
 }
 
 /// Kinds that cannot be replaced without knowing what is replaced.
-fn needs_version(resource: &Resource) -> bool {
+fn needs_version(resource: &Resource, subresource: &str) -> bool {
     resource.custom.is_some()
+        || (resource.is("networking.k8s.io", "Ingress") && subresource == "status")
         || matches!(
             resource.kind.as_str(),
             "CustomResourceDefinition"
                 | "Lease"
-                | "Ingress"
                 | "RuntimeClass"
                 | "PodDisruptionBudget"
                 | "CSIDriver"

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use e2e::tools::{self, Tool};
-use http::Method;
+use http::{Method, Request};
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::recorder::{Stage, eventually};
 
@@ -21,16 +22,27 @@ impl Drop for Running {
     }
 }
 
-fn start(command: &mut Command, stage: &Stage, log: &str) -> Result<Running> {
-    let file = std::fs::File::create(stage.folder.path().join(log))?;
+fn start(command: &mut Command, log: &str) -> Result<Running> {
+    let file = std::fs::File::create(std::env::temp_dir().join(log))?;
     let child = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn();
     Ok(Running(child.context("the program starts")?))
 }
 
-fn create(stage: &Stage, path: &str, object: &Value) -> Result<()> {
-    let (code, answer) = stage.server.send(Method::POST, path, "application/json", object);
-    anyhow::ensure!(code.is_success(), "{answer}");
+/// A request of somebody else, which is recorded, too.
+async fn send(stage: &Stage, method: Method, path: &str, kind: &str, object: &Value) -> Result<()> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("Content-Type", kind)
+        .header("User-Agent", "conformance")
+        .body(http_body_util::Full::new(bytes::Bytes::from(object.to_string())))?;
+    let answer = stage.recorder.clone().oneshot(request).await?;
+    anyhow::ensure!(answer.status().is_success(), "{path}: {}", answer.status());
     Ok(())
+}
+
+async fn create(stage: &Stage, path: &str, object: &Value) -> Result<()> {
+    send(stage, Method::POST, path, "application/json", object).await
 }
 
 fn read(stage: &Stage, path: &str) -> Value {
@@ -68,22 +80,40 @@ pub(crate) async fn scheduler(stage: &Stage) -> Result<()> {
     stage.begin("start")?;
     let mut command = Command::new(tools::path(Tool::KubeScheduler)?);
     command.arg("--config").arg(&config).args(["--secure-port=0", "--authentication-skip-lookup=true"]);
-    let _running = start(&mut command, stage, "scheduler.log")?;
+    let _running = start(&mut command, "scheduler.log")?;
     tokio::time::sleep(Duration::from_secs(8)).await;
 
     let id = stage.begin("a pod that fits")?;
-    create(stage, "/api/v1/nodes", &node(&format!("{id}-node")))?;
-    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &pod("fits", "1"))?;
+    create(stage, "/api/v1/nodes", &node(&format!("{id}-node"))).await?;
+    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &pod("fits", "1")).await?;
     let path = format!("/api/v1/namespaces/{id}/pods/fits");
     eventually("binding", || read(stage, &path)["spec"]["nodeName"].is_string()).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
 
     let id = stage.begin("a pod that fits nowhere")?;
-    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &pod("large", "100"))?;
+    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &pod("large", "100")).await?;
     let path = format!("/api/v1/namespaces/{id}/pods/large");
     eventually("verdict", || read(stage, &path)["status"]["conditions"].is_array()).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     Ok(())
+}
+
+/// What KWOK does with nodes and pods, as its module comes with it.
+fn stages(stage: &Stage) -> Result<std::path::PathBuf> {
+    let tools = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/kwok");
+    let list = ["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"];
+    let output = Command::new("go").args(list).current_dir(tools).output()?;
+    let module = std::path::PathBuf::from(String::from_utf8(output.stdout)?.trim());
+    let mut all = String::new();
+    for file in
+        ["node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-complete", "pod/fast/pod-delete"]
+    {
+        let file = module.join("kustomize/stage").join(format!("{file}.yaml"));
+        all += &format!("---\n{}\n", std::fs::read_to_string(&file).with_context(|| file.display().to_string())?);
+    }
+    let path = stage.folder.path().join("stages.yaml");
+    std::fs::write(&path, all)?;
+    Ok(path)
 }
 
 /// KWOK: its start, a node that it plays, and a pod on it.
@@ -92,13 +122,14 @@ pub(crate) async fn kwok(stage: &Stage, program: &str) -> Result<()> {
     let mut command = Command::new(program);
     command
         .arg(format!("--kubeconfig={}", stage.kubeconfig().display()))
-        .args(["--manage-all-nodes=true", "--node-lease-duration-seconds=40", "--config="]);
-    let _running = start(&mut command, stage, "kwok.log")?;
+        .args(["--manage-all-nodes=true", "--node-lease-duration-seconds=40"])
+        .arg(format!("--config={}", stages(stage)?.display()));
+    let _running = start(&mut command, "kwok.log")?;
     tokio::time::sleep(Duration::from_secs(5)).await;
 
     let id = stage.begin("a node")?;
     let name = format!("{id}-node");
-    create(stage, "/api/v1/nodes", &node(&name))?;
+    create(stage, "/api/v1/nodes", &node(&name)).await?;
     let path = format!("/api/v1/nodes/{name}");
     eventually("ready node", || read(stage, &path)["status"]["conditions"].is_array()).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -106,10 +137,10 @@ pub(crate) async fn kwok(stage: &Stage, program: &str) -> Result<()> {
     let id = stage.begin("a pod")?;
     let mut bound = pod("runs", "1");
     bound["spec"]["nodeName"] = Value::from(name);
-    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &bound)?;
+    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &bound).await?;
     let path = format!("/api/v1/namespaces/{id}/pods/runs");
     eventually("running pod", || read(stage, &path)["status"]["phase"] == "Running").await?;
-    let (_, _) = stage.server.send(Method::DELETE, &path, "", &Value::Null);
+    send(stage, Method::DELETE, &path, "application/json", &json!({})).await?;
     eventually("gone pod", || read(stage, &path)["code"] == 404).await?;
     Ok(())
 }
@@ -125,12 +156,17 @@ pub(crate) async fn kwok_controller(stage: &Stage, program: &str) -> Result<()> 
         .env("KARPENTER_SERVICE", "karpenter")
         .env("METRICS_PORT", "0")
         .env("HEALTH_PROBE_PORT", "0");
-    let _running = start(&mut command, stage, "controller.log")?;
+    let _running = start(&mut command, "controller.log")?;
     tokio::time::sleep(Duration::from_secs(10)).await;
 
     let id = stage.begin("a node for a pod")?;
     let class = json!({"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": format!("{id}-class")}});
-    create(stage, "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", &class)?;
+    create(stage, "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", &class).await?;
+    let ready = json!({"status": {"conditions": [{
+        "type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z",
+    }]}});
+    let path = format!("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/{id}-class/status");
+    send(stage, Method::PATCH, &path, "application/merge-patch+json", &ready).await?;
     let pool = json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": format!("{id}-pool")},
         "spec": {"template": {"spec": {
@@ -138,15 +174,15 @@ pub(crate) async fn kwok_controller(stage: &Stage, program: &str) -> Result<()> 
             "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}],
         }}},
     });
-    create(stage, "/apis/karpenter.sh/v1/nodepools", &pool)?;
+    create(stage, "/apis/karpenter.sh/v1/nodepools", &pool).await?;
     let mut waiting = pod("waits", "1");
     waiting["status"] = json!({});
-    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &waiting)?;
+    create(stage, &format!("/api/v1/namespaces/{id}/pods"), &waiting).await?;
     let condition = json!({"status": {"conditions": [{
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node",
     }]}});
     let path = format!("/api/v1/namespaces/{id}/pods/waits/status");
-    stage.server.send(Method::PATCH, &path, "application/merge-patch+json", &condition);
+    send(stage, Method::PATCH, &path, "application/merge-patch+json", &condition).await?;
     let claims = "/apis/karpenter.sh/v1/nodeclaims";
     eventually("node claim", || read(stage, claims)["items"][0]["status"]["providerID"].is_string()).await?;
     tokio::time::sleep(Duration::from_secs(5)).await;

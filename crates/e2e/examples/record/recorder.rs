@@ -194,7 +194,7 @@ fn step(parts: &http::request::Parts, body: &[u8]) -> Option<Value> {
     let accept: Vec<&str> =
         text(header::ACCEPT).split(',').filter(|one| !one.contains("protobuf")).map(str::trim).collect();
     let mut step = json!({
-        "do": format!("{} {path}{}", parts.method, query(parts.uri.query())),
+        "do": format!("{} {path}{}", parts.method, query(path, parts.uri.query())),
         "accept": accept.join(","),
         "agent": text(header::USER_AGENT).split(' ').next(),
     });
@@ -211,10 +211,12 @@ fn step(parts: &http::request::Parts, body: &[u8]) -> Option<Value> {
     Some(step)
 }
 
-/// The query, in which watches end soon.
-fn query(query: Option<&str>) -> String {
+/// The query, in which watches end soon and lists of the whole cluster, which others fill, have one page.
+fn query(path: &str, query: Option<&str>) -> String {
     let Some(query) = query else { return String::new() };
-    let mut pairs: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("timeout")).collect();
+    let whole = !path.contains("/namespaces/");
+    let dropped = |pair: &str| pair.starts_with("timeout") || (whole && pair.starts_with("limit"));
+    let mut pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && !dropped(pair)).collect();
     if pairs.iter().any(|pair| pair.starts_with("watch=")) {
         pairs.push("timeoutSeconds=2");
     }

@@ -56,6 +56,11 @@ impl Normaliser {
             let texts = meta.iter().flat_map(|meta| [&meta["name"], &meta["namespace"]]);
             texts.filter_map(Value::as_str).any(|text| text.contains(&self.id))
         };
+        // Where the next page begins depends on the others.
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("continue");
+            metadata.remove("remainingItemCount");
+        }
         for list in ["items", "rows"] {
             if let Some(items) = body.get_mut(list).and_then(Value::as_array_mut) {
                 items.retain(own);

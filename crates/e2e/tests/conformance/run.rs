@@ -59,7 +59,8 @@ pub(crate) async fn run(target: &Target, sequence: &Sequence, id: &str) -> Resul
 }
 
 fn normalised(normaliser: &mut Normaliser, step: &Step, reply: &Reply, id: &str) -> Value {
-    let in_place = step.target().contains("$ns") || step.target().contains("$id") || step.target().contains(id);
+    let path = step.target().split('?').next().unwrap_or_default();
+    let in_place = ["$ns", "$id", id].iter().any(|own| path.contains(own));
     let version = normaliser.version_number(reply);
     let mut answer = normaliser.reply(reply, !in_place);
     // A repeated question may see more or fewer changes in between.

@@ -84,7 +84,10 @@ pub(super) fn create(context: &Context<'_>, object: &mut Value) {
         map.insert("status".to_owned(), json!({}));
     }
     match (group, kind) {
-        ("", "Pod") => pod::prepare_create(context, object),
+        ("", "Pod") => {
+            pod::tolerate_lost_nodes(object);
+            pod::prepare_create(context, object);
+        }
         ("", "Namespace") => namespace(object),
         ("", "PersistentVolume") => {
             object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": context.now});
@@ -149,7 +152,10 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
         take_over(object, old, "status");
     }
     match (group, kind) {
-        ("", "Pod") => pod::prepare_update(object, old),
+        ("", "Pod") => {
+            pod::tolerate_lost_nodes(object);
+            pod::prepare_update(object, old);
+        }
         ("", "Namespace") => take_over(object, old, "spec"),
         ("", "PersistentVolumeClaim") => same_data_source(object),
         ("", "Service") => {
