@@ -34,6 +34,18 @@ pub(crate) fn read(request: &Request, kind: &str) -> Result<(Value, Vec<String>)
     Ok((object, duplicates))
 }
 
+/// Custom objects must say what they are.
+pub(crate) fn require_kind(request: &Request, object: &Value, kind: &str) -> Result<(), Refusal> {
+    if object["kind"].as_str().is_some_and(|kind| !kind.is_empty()) {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{}' ({})",
+        String::from_utf8_lossy(&request.body),
+        shown(&request.body)
+    )))
+}
+
 /// Version and kind are read before anything else.
 fn check_head(object: &Value) -> Result<(), String> {
     let wrong = |what: &str| format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what}");

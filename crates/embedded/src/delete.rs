@@ -106,10 +106,18 @@ pub(crate) fn start(
         object["status"]["phase"] = Value::from("Terminating");
     }
     if is_finished(&object) {
-        // Only pods answer with the marks of a deletion that is over already; watchers never see them.
-        let shown = if resource.is("", "Pod") { object } else { before.clone() };
+        let mut shown = before.clone();
+        if resource.is("", "Pod") {
+            // A pod's deletion is noted before it is done, even when both happen at once.
+            shown = object;
+            if !options.dry_run && !old.deleting {
+                state.put(resource, &mut shown);
+            }
+            before.clone_from(&shown);
+        }
         if !options.dry_run {
             state.remove(resource, &mut before);
+            shown["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
         }
         return Ok(Deleted::Gone(shown));
     }

@@ -223,6 +223,7 @@ impl Call<'_> {
             "list" => list::list(&self.service.lock(), self.request, self.resource, self.path),
             "get" => self.get(),
             "create" => self.create(),
+            "update" if self.is_created_by_update() => self.create(),
             "update" => self.write_main(|call, state, write, old| call.replace(state, write, old)),
             "patch" => self.patch(),
             "delete" => self.delete(),
@@ -251,6 +252,13 @@ impl Call<'_> {
         Ok(Answer::bytes(StatusCode::OK, writer.object(&object)))
     }
 
+    /// Events and leases can be written without asking whether they are there.
+    fn is_created_by_update(&self) -> bool {
+        matches!(self.resource.kind.as_str(), "Event" | "Lease")
+            && self.resource.custom.is_none()
+            && self.service.lock().store.get(self.resource.collection, &self.key()).is_none()
+    }
+
     /// An answer with an object that was just written.
     fn written(&self, state: &State, code: StatusCode, mut object: Value, write: Write<'_>) -> Answer {
         if self.resource.group == "events.k8s.io" {
@@ -264,6 +272,9 @@ impl Call<'_> {
 
     fn create(&self) -> Result<Answer, Refusal> {
         let (mut object, duplicates) = body::read(self.request, &self.resource.kind)?;
+        if self.resource.custom.is_some() {
+            body::require_kind(self.request, &object, &self.resource.kind)?;
+        }
         if let Some(answer) = self.review(&object) {
             return Ok(answer);
         }
@@ -366,6 +377,7 @@ impl Call<'_> {
         if applied["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }
+        write.check_applied(&applied)?;
         let name = crate::write::name_of(&applied).to_owned();
         if name != self.path.name {
             return Err(Refusal::bad_request(format!(
@@ -388,7 +400,6 @@ impl Call<'_> {
         let live = old.as_ref().map(|old| writer.value(old));
         let force = self.request.query.flag("force");
         let schema = self.resource.schema();
-        write.check_applied(&applied)?;
         let mut object = patch::apply::apply(live.as_ref(), &applied, &manager, force, schema)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);

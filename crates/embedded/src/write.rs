@@ -266,6 +266,8 @@ impl<'a> Write<'a> {
                 map.remove("status");
             }
             object["metadata"]["generation"] = Value::from(1);
+            // A status that is a default comes back when the object is read.
+            self.resource.schema().apply_defaults(object);
             return Ok(());
         }
         admission::on_create(state, self.resource, object, namespace)?;
@@ -440,7 +442,7 @@ impl<'a> Write<'a> {
         if !stated.is_empty() && is.as_str() != Some(stated) {
             if !self.replaces {
                 let error = FieldError::invalid("metadata.uid", &Value::from(stated), "field is immutable");
-                return Err(self.invalid(object, &[error]));
+                return Err(self.invalid(object, &[error.clone(), error]));
             }
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{name}, ResourceVersion: 0, \
@@ -452,7 +454,7 @@ impl<'a> Write<'a> {
             return Err(Refusal::conflict(target, &name, &why));
         }
         let version = metadata["resourceVersion"].as_str().unwrap_or_default();
-        if (version.is_empty() || version == "0") && needs_version(self.resource, &self.path.subresource) {
+        if (version.is_empty() || version == "0") && needs_version(self.resource) {
             let error = FieldError {
                 mistake: crate::field_error::Mistake::Invalid,
                 field: "metadata.resourceVersion".to_owned(),
@@ -590,9 +592,8 @@ pub(crate) fn is_finished(object: &Value) -> bool {
 }
 
 /// Kinds that cannot be replaced without knowing what is replaced.
-fn needs_version(resource: &Resource, subresource: &str) -> bool {
+fn needs_version(resource: &Resource) -> bool {
     resource.custom.is_some()
-        || (resource.is("networking.k8s.io", "Ingress") && subresource == "status")
         || matches!(
             resource.kind.as_str(),
             "CustomResourceDefinition"

@@ -349,7 +349,7 @@ fn selection(sample: &Sample) -> Vec<Step> {
         get(&format!("{collection}?fieldSelector=metadata.name={name}")),
         get(&format!("{collection}?fieldSelector=metadata.name!={name}&labelSelector=set=$id")),
         get(&format!("{collection}?fieldSelector=spec.none=a")),
-        step(format!("GET {collection}?watch=true&timeoutSeconds=1&labelSelector=set=$id&resourceVersion=$a.metadata.resourceVersion")),
+        step(format!("GET {collection}?watch=true&timeoutSeconds=3&labelSelector=set=$id&resourceVersion=$a.metadata.resourceVersion")),
         step(format!("DELETE {collection}?labelSelector=set=$id,which=a")),
         step(format!("DELETE {collection}?labelSelector=set=$id")),
     ];
