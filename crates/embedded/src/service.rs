@@ -164,19 +164,19 @@ fn metrics(state: &State) -> String {
         "# HELP apiserver_resource_objects Number of stored objects by resource.\n\
          # TYPE apiserver_resource_objects gauge\n",
     );
-    let mut watchers = String::from(
+    let mut running = String::from(
         "# HELP apiserver_longrunning_requests Number of running watches by resource.\n\
          # TYPE apiserver_longrunning_requests gauge\n",
     );
     for resource in state.registry.stored() {
         let collection = state.store.collection(resource.collection);
-        let (group, plural) = (&resource.group, &resource.plural);
-        let (objects, watches) = (collection.objects().len(), collection.watchers());
-        text += &format!("apiserver_resource_objects{{group=\"{group}\",resource=\"{plural}\"}} {objects}\n");
-        let labels = format!("group=\"{group}\",resource=\"{plural}\",verb=\"WATCH\"");
-        watchers += &format!("apiserver_longrunning_requests{{{labels}}} {watches}\n");
+        let labels = format!("group=\"{}\",resource=\"{}\"", resource.group, resource.plural);
+        let count = collection.objects().len();
+        text += &format!("apiserver_resource_objects{{{labels}}} {count}\n");
+        let count = collection.watchers();
+        running += &format!("apiserver_longrunning_requests{{{labels},verb=\"WATCH\"}} {count}\n");
     }
-    text + &watchers
+    text + &running
 }
 
 /// One request about objects.

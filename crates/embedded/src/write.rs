@@ -184,7 +184,12 @@ impl<'a> Write<'a> {
     fn track(&self, before: Option<&Value>, object: &mut Value, now: &str) {
         let before = before.map(|before| self.tracked(before));
         let mut tracked = self.tracked(object);
-        managed_fields::track_update(before.as_ref(), &mut tracked, &self.manager(now), self.resource.schema());
+        managed_fields::track_update(
+            before.as_ref(),
+            &mut tracked,
+            &self.manager(now),
+            self.resource.schema(),
+        );
         match tracked["metadata"]["managedFields"].take() {
             Value::Null => {
                 object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));

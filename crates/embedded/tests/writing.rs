@@ -85,7 +85,10 @@ async fn a_namespace_goes_when_its_finalizer_does() {
     assert_eq!(going["status"]["phase"], "Terminating");
     let pod = json!({"metadata": {"name": "c"}});
     let (code, refusal) = server.send(Method::POST, "/api/v1/namespaces/tmp/configmaps", "", &pod);
-    assert_eq!((code.as_u16(), &refusal["details"]["causes"][0]["reason"]), (403, &json!("NamespaceTerminating")));
+    assert_eq!(
+        (code.as_u16(), &refusal["details"]["causes"][0]["reason"]),
+        (403, &json!("NamespaceTerminating"))
+    );
     let mut emptied = going.clone();
     emptied["spec"]["finalizers"] = json!([]);
     send(&server, Method::PUT, "/api/v1/namespaces/tmp/finalize", "", &emptied);

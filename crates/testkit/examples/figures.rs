@@ -6,10 +6,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::World;
 
+/// The allocator of the binary, so that the figures are its figures.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout();
-    for line in [pods(), idle()].concat() {
-        writeln!(out, "{line}")?;
+    for figure in [pods, idle] {
+        for line in figure() {
+            writeln!(out, "{line}")?;
+        }
     }
     Ok(())
 }
