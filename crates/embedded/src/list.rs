@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -27,7 +29,7 @@ pub(crate) fn selection(query: &Query, resource: &Resource, path: &ObjectPath) -
         if let Some(rest) = test.path.strip_prefix("regarding.") {
             test.path = format!("involvedObject.{rest}");
         } else if resource.group == "events.k8s.io" && test.path == "reportingController" {
-            test.path = "reportingComponent".to_owned();
+            "reportingComponent".clone_into(&mut test.path);
         }
         let path = test.path.as_str();
         let namespaced = resource.namespaced || resource.custom.is_some();
@@ -100,11 +102,11 @@ impl Continue {
         let token = json!({
             "v": "meta.k8s.io/v1", "rv": self.revision, "ns": &*self.after.namespace, "name": &*self.after.name,
         });
-        hex(token.to_string().as_bytes())
+        BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let token: Value = serde_json::from_slice(&unhex(text)?).ok()?;
+        let token: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
         Some(Self {
             revision: token["rv"].as_u64()?,
             after: Key::new(token["ns"].as_str()?, token["name"].as_str()?),
@@ -112,14 +114,6 @@ impl Continue {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes().chunks(2);
-    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
-}
 
 /// Answers a list request.
 pub(crate) fn list(

@@ -160,6 +160,7 @@ fn deprecation(resource: &Resource) -> Option<String> {
 
 /// What monitoring may want to know, in Prometheus' text format and with the names of the real server.
 fn metrics(state: &State) -> String {
+    use std::fmt::Write as _;
     let mut text = String::from(
         "# HELP apiserver_resource_objects Number of stored objects by resource.\n\
          # TYPE apiserver_resource_objects gauge\n",
@@ -172,9 +173,9 @@ fn metrics(state: &State) -> String {
         let collection = state.store.collection(resource.collection);
         let labels = format!("group=\"{}\",resource=\"{}\"", resource.group, resource.plural);
         let count = collection.objects().len();
-        text += &format!("apiserver_resource_objects{{{labels}}} {count}\n");
+        let _ = writeln!(text, "apiserver_resource_objects{{{labels}}} {count}");
         let count = collection.watchers();
-        running += &format!("apiserver_longrunning_requests{{{labels},verb=\"WATCH\"}} {count}\n");
+        let _ = writeln!(running, "apiserver_longrunning_requests{{{labels},verb=\"WATCH\"}} {count}");
     }
     text + &running
 }
@@ -198,9 +199,8 @@ impl Call<'_> {
             return self.subresource();
         }
         let verb = match (&self.request.method, named) {
-            (&Method::GET, true) if self.request.is_watch() => "watch",
+            (&Method::GET, _) if self.request.is_watch() => "watch",
             (&Method::GET, true) => "get",
-            (&Method::GET, false) if self.request.is_watch() => "watch",
             (&Method::GET, false) => "list",
             (&Method::POST, false) => "create",
             (&Method::PUT, true) => "update",
@@ -224,7 +224,7 @@ impl Call<'_> {
             "get" => self.get(),
             "create" => self.create(),
             "update" if self.is_created_by_update() => self.create(),
-            "update" => self.write_main(|call, state, write, old| call.replace(state, write, old)),
+            "update" => self.write_main(Self::replace),
             "patch" => self.patch(),
             "delete" => self.delete(),
             _ => self.delete_collection(),
@@ -503,7 +503,7 @@ impl Call<'_> {
             ("scale", _) => self.scale(),
             (_, "get") => self.get(),
             (_, "patch") => self.patch(),
-            (_, _) => self.write_main(|call, state, write, old| call.replace(state, write, old)),
+            (_, _) => self.write_main(Self::replace),
         }
     }
 
