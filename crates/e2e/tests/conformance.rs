@@ -64,7 +64,8 @@ fn written() -> Result<Vec<Sequence>> {
     let mut sequences = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file)?;
-        let read: Vec<Sequence> = serde_saphyr::from_str(&text).with_context(|| file.display().to_string())?;
+        let read: Vec<Sequence> =
+            serde_saphyr::from_str(&text).with_context(|| file.display().to_string())?;
         let source = "written".to_owned();
         sequences.extend(read.into_iter().map(|sequence| Sequence { source: source.clone(), ..sequence }));
     }

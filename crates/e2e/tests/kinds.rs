@@ -24,7 +24,8 @@ fn recorded_answers_are_those_of_a_real_server() -> Result<()> {
     for file in FILES {
         let requests = std::fs::read_to_string(folder().join(format!("{file}.yaml")))?;
         let requests: Vec<Value> = serde_saphyr::from_str(&requests)?;
-        let answers: Result<Vec<Value>> = requests.iter().map(|request| server.play(&bases, request)).collect();
+        let answers: Result<Vec<Value>> =
+            requests.iter().map(|request| server.play(&bases, request)).collect();
         let answers = Value::Array(answers?);
         let path = folder().join(format!("{file}.answers.json"));
         if std::env::var_os("UPDATE_EXPECT").is_some() {
@@ -115,7 +116,8 @@ impl Server {
     fn collection(&self, object: &Value) -> Result<String> {
         let version = object["apiVersion"].as_str().context("an API version")?;
         let groups = self.resources.as_array().into_iter().flatten();
-        let group = groups.into_iter().find(|group| group["groupVersion"] == version).context("a known group")?;
+        let group =
+            groups.into_iter().find(|group| group["groupVersion"] == version).context("a known group")?;
         let resource = group["resources"].as_array().into_iter().flatten().find(|resource| {
             let subresource = resource["name"].as_str().is_some_and(|name| name.contains('/'));
             resource["kind"] == object["kind"] && !subresource
@@ -135,8 +137,7 @@ impl Server {
         if code < 300 {
             let path = format!("{collection}/{}", stored["metadata"]["name"].as_str().unwrap_or_default());
             for step in request["then"].as_array().into_iter().flatten() {
-                let (verb, patch) =
-                    step.as_object().and_then(|step| step.iter().next()).context("a step")?;
+                let (verb, patch) = step.as_object().and_then(|step| step.iter().next()).context("a step")?;
                 let path = if verb == "status" { format!("{path}/status") } else { path.clone() };
                 let (code, body) = self.send(Method::PUT, &path, Some(&merged(&stored, Some(patch))))?;
                 answers.push(answer(code, &body));
@@ -191,7 +192,8 @@ fn answer(code: u16, body: &Value) -> Value {
 fn steady(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let kept = map.iter().filter(|(key, _)| !matches!(key.as_str(), "managedFields" | "resourceVersion"));
+            let kept =
+                map.iter().filter(|(key, _)| !matches!(key.as_str(), "managedFields" | "resourceVersion"));
             Value::Object(kept.map(|(key, value)| (key.clone(), steady(value))).collect::<Map<_, _>>())
         }
         Value::Array(list) => list.iter().map(steady).collect(),

@@ -19,14 +19,20 @@ pub(crate) fn read(request: &Request, kind: &str) -> Result<(Value, Vec<String>)
     let format = request.content_type.split(';').next().unwrap_or_default().trim();
     let unrecognized = |why: String| {
         let shown = shown(&request.body);
-        Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({shown})"))
+        Refusal::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+        ))
     };
     let (object, duplicates) = match format {
         "" | "application/json" | "*/*" => {
             let parsed = duplicates::parse(&request.body);
-            parsed.map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?
+            parsed.map_err(|error| {
+                unrecognized(format!("couldn't get version/kind; json parse error: {error}"))
+            })?
         }
-        "application/yaml" => (yaml(&request.body).map_err(|error| unrecognized(format!("yaml: {error}")))?, Vec::new()),
+        "application/yaml" => {
+            (yaml(&request.body).map_err(|error| unrecognized(format!("yaml: {error}")))?, Vec::new())
+        }
         _ => return Err(unknown_format()),
     };
     let object = if object.is_null() { Value::Object(serde_json::Map::new()) } else { object };
@@ -48,7 +54,8 @@ pub(crate) fn require_kind(request: &Request, object: &Value, kind: &str) -> Res
 
 /// Version and kind are read before anything else.
 fn check_head(object: &Value) -> Result<(), String> {
-    let wrong = |what: &str| format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what}");
+    let wrong =
+        |what: &str| format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what}");
     if !object.is_object() {
         return Err(wrong(&format!(
             "{} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
@@ -94,7 +101,8 @@ pub(crate) fn patch(bytes: &[u8], prefix: &str) -> Result<Value, Refusal> {
 /// Reads what is to be applied.
 pub(crate) fn apply_patch(bytes: &[u8]) -> Result<Value, Refusal> {
     let refuse = |why: String| Refusal::bad_request(format!("error decoding YAML: {why}"));
-    let applied = yaml(bytes).map_err(|error| refuse(format!("error converting YAML to JSON: yaml: {error}")))?;
+    let applied =
+        yaml(bytes).map_err(|error| refuse(format!("error converting YAML to JSON: yaml: {error}")))?;
     match applied {
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
         Value::Object(_) => Ok(applied),

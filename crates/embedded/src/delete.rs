@@ -63,7 +63,11 @@ fn returns_object(resource: &Resource) -> bool {
             ) | ("resource.k8s.io", _)
                 | (
                     "storage.k8s.io",
-                    "csidrivers" | "csinodes" | "storageclasses" | "volumeattachments" | "volumeattributesclasses"
+                    "csidrivers"
+                        | "csinodes"
+                        | "storageclasses"
+                        | "volumeattachments"
+                        | "volumeattributesclasses"
                 )
         )
 }
@@ -128,10 +132,12 @@ pub(crate) fn start(
 }
 
 fn check_preconditions(resource: &Resource, old: &Object, options: &DeleteOptions) -> Result<(), Refusal> {
-    let uid = options.uid.as_deref().filter(|uid| **uid != *old.uid).map(|uid| ("UID", uid, old.uid.to_string()));
+    let uid =
+        options.uid.as_deref().filter(|uid| **uid != *old.uid).map(|uid| ("UID", uid, old.uid.to_string()));
     let revision = old.revision.to_string();
     let version = options.resource_version.as_deref().filter(|version| **version != *revision);
-    let Some((what, stated, is)) = uid.or(version.map(|version| ("ResourceVersion", version, revision.clone())))
+    let Some((what, stated, is)) =
+        uid.or(version.map(|version| ("ResourceVersion", version, revision.clone())))
     else {
         return Ok(());
     };

@@ -80,7 +80,8 @@ fn not_a_patch(patch: &Value, prefix: &str) -> Refusal {
 
 /// The refusal of a patch whose result cannot be read, as `refusal` says of the whole object.
 pub(crate) fn unreadable(patched: &str, refusal: &Refusal) -> Refusal {
-    let message = refusal.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    let message =
+        refusal.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
     let why = message.map_or(refusal.message.as_str(), |(_, why)| why);
     Refusal::invalid("", "", "", &[FieldError::invalid("patch", &Value::from(patched), why)])
 }

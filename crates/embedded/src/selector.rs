@@ -152,7 +152,9 @@ pub(crate) fn parse_labels(text: &str) -> Result<Vec<LabelTest>, Refusal> {
             }
             Some(other) => {
                 let found = other.text();
-                return Err(Refusal::bad_request(format!("found '{found}', expected: ',' or 'end of string'")));
+                return Err(Refusal::bad_request(format!(
+                    "found '{found}', expected: ',' or 'end of string'"
+                )));
             }
         }
     }

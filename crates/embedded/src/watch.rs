@@ -51,7 +51,9 @@ pub(crate) fn watch(
         for object in objects.values().filter(|object| selection.matches(object)) {
             ready.push_back(writer.event("ADDED", object, std::mem::take(&mut first)));
         }
-        if initial == Some(true) && query.flag("allowWatchBookmarks") {
+        // Clients from before there was a question for it ask with a version of zero.
+        let marked = initial == Some(true) || query.text("resourceVersion") == "0";
+        if marked && query.flag("allowWatchBookmarks") {
             ready.push_back(writer.bookmark(current, true));
         }
     } else if asked != 0 {

@@ -1,9 +1,14 @@
 //! Creating and changing objects: what happens between a body and the store.
 
+mod peculiar;
+mod types;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use self::peculiar::{checks_metadata_once, count_template, needs_version, takes_any_finalizer};
+pub(crate) use self::types::{check_type, go_type};
 use crate::admission;
 use crate::events;
 use crate::field_error::FieldError;
@@ -184,7 +189,12 @@ impl<'a> Write<'a> {
     fn track(&self, before: Option<&Value>, object: &mut Value, now: &str) {
         let before = before.map(|before| self.tracked(before));
         let mut tracked = self.tracked(object);
-        managed_fields::track_update(before.as_ref(), &mut tracked, &self.manager(now), self.resource.schema());
+        managed_fields::track_update(
+            before.as_ref(),
+            &mut tracked,
+            &self.manager(now),
+            self.resource.schema(),
+        );
         match tracked["metadata"]["managedFields"].take() {
             Value::Null => {
                 object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
@@ -531,17 +541,6 @@ impl<'a> Write<'a> {
     }
 }
 
-/// How often a template changed is a field inside the server and an annotation outside, so that it is always there.
-fn count_template(daemon_set: &mut Value) {
-    let annotations = &mut daemon_set["metadata"]["annotations"];
-    if annotations.is_null() {
-        *annotations = json!({});
-    }
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| Value::from("0"));
-    }
-}
-
 fn prepare_custom_update(has_status: bool, writes_status: bool, before: &Value, object: &mut Value) {
     if writes_status {
         // Only the status and its managed fields change.
@@ -591,101 +590,8 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
 }
 
-/// Kinds that cannot be replaced without knowing what is replaced.
-fn needs_version(resource: &Resource) -> bool {
-    resource.custom.is_some()
-        || matches!(
-            resource.kind.as_str(),
-            "CustomResourceDefinition"
-                | "Lease"
-                | "RuntimeClass"
-                | "PodDisruptionBudget"
-                | "CSIDriver"
-                | "CSINode"
-                | "CSIStorageCapacity"
-                | "VolumeAttachment"
-        )
-}
-
-/// Kinds whose rules do not look at finalizers.
-fn takes_any_finalizer(resource: &Resource) -> bool {
-    resource.custom.is_none()
-        && (matches!(resource.kind.as_str(), "Lease" | "RuntimeClass" | "PodDisruptionBudget")
-            || resource.is("", "Event"))
-}
-
-/// Most kinds' own rules repeat those on changed metadata, which shows in the causes of a refusal.
-fn checks_metadata_once(resource: &Resource) -> bool {
-    resource.custom.is_none()
-        && matches!(
-            resource.kind.as_str(),
-            "LimitRange"
-                | "PersistentVolume"
-                | "PodDisruptionBudget"
-                | "CSINode"
-                | "VolumeAttachment"
-                | "EndpointSlice"
-        )
-        || resource.is("", "Event")
-}
-
 pub(crate) fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
-/// The body must be of the type that the path names.
-pub(crate) fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
-    let api_version = resource.api_version().to_owned();
-    let stated = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-    let (version, kind) = (stated("apiVersion"), stated("kind"));
-    let wrong_version = !version.is_empty() && version != api_version;
-    if resource.custom.is_some() {
-        if wrong_version {
-            return Err(Refusal::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({api_version})"
-            )));
-        }
-        if !kind.is_empty() && kind != resource.kind {
-            let why = format!("must be {}", resource.kind);
-            let error = FieldError::invalid("kind", &Value::from(kind.as_str()), why);
-            return Err(Refusal::invalid(&resource.group, &kind, name_of(object), &[error]));
-        }
-    } else if wrong_version || (!kind.is_empty() && kind != resource.kind) {
-        return Err(unknown_type(resource, &version, &kind));
-    }
-    object["apiVersion"] = Value::from(api_version);
-    object["kind"] = Value::from(resource.kind.as_str());
-    Ok(())
-}
-
-fn unknown_type(resource: &Resource, version: &str, kind: &str) -> Refusal {
-    let version = if version.is_empty() { resource.api_version() } else { version };
-    let kind = if kind.is_empty() { &resource.kind } else { kind };
-    let prefix = format!(
-        "{kind} in version \"{}\" cannot be handled as a {}",
-        version.rsplit('/').next().unwrap_or_default(),
-        resource.kind
-    );
-    let why = if schema::Library::built_in().kind(version, kind).is_some() {
-        format!("converting ({kind}) to ({}): unknown conversion", resource.kind)
-    } else {
-        format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
-        )
-    };
-    Refusal::bad_request(format!("{prefix}: {why}"))
-}
-
-/// What Go calls a JSON value.
-pub(crate) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        Value::Null => "null",
-        Value::Object(_) => "object",
-    }
 }
 
 /// The refusal of writes into a namespace that is going.

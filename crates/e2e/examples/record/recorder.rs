@@ -55,7 +55,9 @@ impl Stage {
         let provider = api::provider::Provider::Kwok;
         all.extend(api::crds::documents(provider).into_iter().map(|crd| crd.document));
         for definition in all {
-            self.server.apply(&definition, "test").map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+            self.server
+                .apply(&definition, "test")
+                .map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
         }
         Ok(())
     }
@@ -99,7 +101,10 @@ impl Recorder {
     /// All sequences with requests, with `$id` in the place of their own names.
     pub(crate) fn sequences(&self) -> Vec<Value> {
         let log = self.lock();
-        let used = log.sequences.iter().filter(|(sequence, _)| sequence["steps"].as_array().is_some_and(|steps| !steps.is_empty()));
+        let used = log
+            .sequences
+            .iter()
+            .filter(|(sequence, _)| sequence["steps"].as_array().is_some_and(|steps| !steps.is_empty()));
         used.filter_map(|(sequence, id)| serde_json::from_str(&sequence.to_string().replace(id, "$id")).ok())
             .collect()
     }
@@ -186,10 +191,14 @@ fn step(parts: &http::request::Parts, body: &[u8]) -> Option<Value> {
         return None;
     }
     // Lists of resources.
-    if parts.method == http::Method::GET && (path == "/api/v1" || (path.starts_with("/apis/") && below("/apis"))) {
+    if parts.method == http::Method::GET
+        && (path == "/api/v1" || (path.starts_with("/apis/") && below("/apis")))
+    {
         return None;
     }
-    let text = |name| parts.headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let text = |name| {
+        parts.headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok()).unwrap_or_default()
+    };
     // The real server would answer in protobuf.
     let accept: Vec<&str> =
         text(header::ACCEPT).split(',').filter(|one| !one.contains("protobuf")).map(str::trim).collect();

@@ -132,7 +132,14 @@ impl Sample {
         if !self.is_definition() {
             return step;
         }
-        Step { until: Some(Until { status: None, field: "status.conditions.1.status".to_owned(), is: json!("True") }), ..step }
+        Step {
+            until: Some(Until {
+                status: None,
+                field: "status.conditions.1.status".to_owned(),
+                is: json!("True"),
+            }),
+            ..step
+        }
     }
 }
 
@@ -183,7 +190,11 @@ fn life(sample: &Sample) -> Vec<Step> {
         accepting(get(&list), "metadata list"),
         replace.clone(),
         replace,
-        Step { from: "a".to_owned(), body: json!({"metadata": {"resourceVersion": null}}), ..step(format!("PUT {path}")) },
+        Step {
+            from: "a".to_owned(),
+            body: json!({"metadata": {"resourceVersion": null}}),
+            ..step(format!("PUT {path}"))
+        },
         delete(&format!("{path}?dryRun=All")),
         delete(&path),
         gone,
@@ -236,9 +247,12 @@ fn apply(sample: &Sample) -> Vec<Step> {
         forced("b", minimal.clone()),
         by("a", sample.with(&sample.change)),
         by("c", sample.with(&json!({"metadata": {"labels": {"owner": "b"}}}))),
-        forced("b", json!({
-            "apiVersion": minimal["apiVersion"], "kind": minimal["kind"], "metadata": {"name": sample.name()},
-        })),
+        forced(
+            "b",
+            json!({
+                "apiVersion": minimal["apiVersion"], "kind": minimal["kind"], "metadata": {"name": sample.name()},
+            }),
+        ),
         patch(&path, "apply", minimal),
         get(&path),
     ]
@@ -251,7 +265,7 @@ fn refusals(sample: &Sample) -> Vec<Step> {
     let with_options = |options: Value| Step { body: options, ..delete(&path) };
     vec![
         post(&collection, with_meta(json!({"name": null}))),
-        post(&collection, with_meta(json!({"name": "Not_Valid!"}))),
+        post(&collection, with_meta(json!({"name": "Not_Valid!-$id"}))),
         post(&collection, with_meta(json!({"labels": {"bad key!": "a"}}))),
         post(&collection, with_meta(json!({"labels": {"a": "bad value!"}}))),
         post(&collection, with_meta(json!({"annotations": {"bad key!": "a"}}))),
@@ -259,7 +273,10 @@ fn refusals(sample: &Sample) -> Vec<Step> {
         post(&collection, with_meta(json!({"resourceVersion": "1"}))),
         post(&collection, sample.with(&json!({"kind": "Wrong"}))),
         post(&collection, sample.with(&json!({"apiVersion": "wrong/v1"}))),
-        post(&collection, json!({"apiVersion": sample.object()["apiVersion"], "kind": sample.object["kind"]})),
+        post(
+            &collection,
+            json!({"apiVersion": sample.object()["apiVersion"], "kind": sample.object["kind"]}),
+        ),
         post(&format!("{collection}?dryRun=All"), sample.object()),
         post(&format!("{collection}?dryRun=Wrong"), sample.object()),
         get(&path),
@@ -281,7 +298,9 @@ fn unknown_fields(sample: &Sample) -> Vec<Step> {
     let object = sample.with(&json!({"extra": 1, "metadata": {"extra": {"a": 1}}}));
     // The real server reports the unknown fields of an applied object in any order.
     let one = sample.with(&json!({"extra": 1}));
-    let strict = |validation: &str| post(&format!("{collection}?dryRun=All&fieldValidation={validation}"), object.clone());
+    let strict = |validation: &str| {
+        post(&format!("{collection}?dryRun=All&fieldValidation={validation}"), object.clone())
+    };
     vec![
         strict("Strict"),
         strict("Warn"),
@@ -349,7 +368,9 @@ fn selection(sample: &Sample) -> Vec<Step> {
         get(&format!("{collection}?fieldSelector=metadata.name={name}")),
         get(&format!("{collection}?fieldSelector=metadata.name!={name}&labelSelector=set=$id")),
         get(&format!("{collection}?fieldSelector=spec.none=a")),
-        step(format!("GET {collection}?watch=true&timeoutSeconds=3&labelSelector=set=$id&resourceVersion=$a.metadata.resourceVersion")),
+        step(format!(
+            "GET {collection}?watch=true&timeoutSeconds=3&labelSelector=set=$id&resourceVersion=$a.metadata.resourceVersion"
+        )),
         step(format!("DELETE {collection}?labelSelector=set=$id,which=a")),
         step(format!("DELETE {collection}?labelSelector=set=$id")),
     ];
@@ -373,7 +394,11 @@ fn status(sample: &Sample) -> Vec<Step> {
         patch(&status, "strategic", change),
         patch(&status, "merge", json!({"spec": {"replicas": 9}, "metadata": {"labels": {"a": "b"}}})),
         Step { from: "a".to_owned(), ..step(format!("PUT {status}")) },
-        Step { from: "a".to_owned(), body: json!({"metadata": {"resourceVersion": null}}), ..step(format!("PUT {status}")) },
+        Step {
+            from: "a".to_owned(),
+            body: json!({"metadata": {"resourceVersion": null}}),
+            ..step(format!("PUT {status}"))
+        },
         patch(&format!("{status}?fieldManager=controller"), "apply", applied),
         patch(&status, "json", json!([{"op": "remove", "path": "/status"}])),
         get(&path),

@@ -12,8 +12,9 @@ static TIME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?P<rest>\.\d+)?(Z|\+00:00)"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d+[smhd])+( ago)?$"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.\d+\.\d+\.\d+\b"));
-static VERSION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(object meta|resource version|, current|in record|ResourceVersion)(: | )\(?\d+\)?( \(\d+\))?"));
+static VERSION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(object meta|resource version|, current|in record|ResourceVersion)(: | )\(?\d+\)?( \(\d+\))?")
+});
 /// The whole object, in the server's own order of fields.
 static PATCHED: LazyLock<Regex> = LazyLock::new(|| pattern(r#"Invalid value: "\{.*\}": "#));
 static RETRY: LazyLock<Regex> = LazyLock::new(|| pattern(r"StorageError: .*"));
@@ -125,12 +126,16 @@ impl Normaliser {
     }
 
     fn object(&mut self, map: &mut Map<String, Value>, key: &str) {
-        if key == "metadata" && let Some(version) = map.get_mut("resourceVersion") {
+        if key == "metadata"
+            && let Some(version) = map.get_mut("resourceVersion")
+        {
             *version = Value::from("<version>");
         }
         let renamed = std::mem::take(map);
         for (key, mut value) in renamed {
-            if key == "resourceVersion" && value.as_str().is_some_and(|text| text.bytes().all(|one| one.is_ascii_digit())) {
+            if key == "resourceVersion"
+                && value.as_str().is_some_and(|text| text.bytes().all(|one| one.is_ascii_digit()))
+            {
                 value = Value::from("<version>");
             }
             self.value(&mut value, &key);
@@ -184,7 +189,8 @@ pub(crate) fn differences(real: &Value, embedded: &Value, path: &str, found: &mu
                 match (one(left), one(right)) {
                     (Some(left), Some(right)) => differences(&left, &right, &below, found),
                     (left, right) => {
-                        let text = |side: Option<Value>| side.map_or("(absent)".to_owned(), |one| one.to_string());
+                        let text =
+                            |side: Option<Value>| side.map_or("(absent)".to_owned(), |one| one.to_string());
                         found.push((below, format!("{} / {}", text(left), text(right))));
                     }
                 }

@@ -87,7 +87,8 @@ impl Correspondence {
                     let version = (key == "resourceVersion")
                         .then(|| value.as_str().and_then(|text| self.versions.get(text)))
                         .flatten();
-                    let value = version.map_or_else(|| self.body(value.clone()), |now| Value::from(now.as_str()));
+                    let value =
+                        version.map_or_else(|| self.body(value.clone()), |now| Value::from(now.as_str()));
                     (key, value)
                 })
                 .collect(),

@@ -114,7 +114,9 @@ impl Step {
 /// The value at a path such as `metadata.labels.a` or `items.0.kind`.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').filter(|key| !key.is_empty()).fold(value, |value, key| match value {
-        Value::Array(list) => key.parse().ok().and_then(|index: usize| list.get(index)).unwrap_or(&Value::Null),
+        Value::Array(list) => {
+            key.parse().ok().and_then(|index: usize| list.get(index)).unwrap_or(&Value::Null)
+        }
         other => &other[key],
     })
 }
@@ -176,9 +178,7 @@ impl Variables {
                 _ => Value::from(self.text(text)),
             },
             Value::Array(list) => list.iter().map(|value| self.fill(value)).collect(),
-            Value::Object(map) => {
-                map.iter().map(|(key, value)| (self.text(key), self.fill(value))).collect()
-            }
+            Value::Object(map) => map.iter().map(|(key, value)| (self.text(key), self.fill(value))).collect(),
             other => other.clone(),
         }
     }
