@@ -408,8 +408,8 @@ impl<'a> Write<'a> {
 
     fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Result<Value, Refusal> {
         // A write that changes nothing is not a change.
-        if *before == object {
-            return Ok(object);
+        if without_times(before) == without_times(&object) {
+            return Ok(before.clone());
         }
         let done = is_finished(&object);
         if self.dry_run {
@@ -588,6 +588,15 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && empty(&metadata["finalizers"])
         && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+}
+
+/// A copy in which managed fields have no times: that a field was set again is no change.
+fn without_times(object: &Value) -> Value {
+    let mut object = object.clone();
+    for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+        entry.as_object_mut().map(|entry| entry.remove("time"));
+    }
+    object
 }
 
 pub(crate) fn name_of(object: &Value) -> &str {
