@@ -69,7 +69,11 @@ fn temporary(text: &str) -> tempfile::NamedTempFile {
 async fn a_cluster_serves_what_was_applied_and_leaves_nothing_behind() {
     let file = temporary("{apiVersion: v1, kind: Node, metadata: {name: a}}");
     let up = Up::start(&["-f", &file.path().display().to_string()]);
-    assert!(up.greeting.contains("/metrics") && up.greeting.contains("export KUBECONFIG="), "{}", up.greeting);
+    assert!(
+        up.greeting.contains("/metrics") && up.greeting.contains("export KUBECONFIG="),
+        "{}",
+        up.greeting
+    );
     let nodes: Api<Node> = Api::all(up.client(None).await);
     assert_eq!(nodes.list(&ListParams::default()).await.expect("nodes").items.len(), 1);
     let (code, kubeconfig) = up.interrupt();

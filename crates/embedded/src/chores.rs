@@ -137,13 +137,23 @@ fn follow_first(state: &mut State, place: &Place, owner: &str) -> bool {
 /// Takes one owner out of a dependent.
 fn part(state: &mut State, place: &Place, owner: &str) {
     let Some((resource, object)) = find(state, place) else { return };
-    let mut value = object.value(&resource);
+    let before = object.value(&resource);
+    let mut value = before.clone();
     if let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() {
         owners.retain(|one| one["uid"] != *owner);
         if owners.is_empty() {
             value["metadata"].as_object_mut().map(|metadata| metadata.remove("ownerReferences"));
         }
     }
+    let now = state.now();
+    let manager = Manager {
+        name: "kube-controller-manager",
+        subresource: "",
+        api_version: resource.api_version(),
+        now: &now,
+        reset: &[],
+    };
+    managed_fields::track_update(Some(&before), &mut value, &manager, resource.schema());
     state.put(&resource, &mut value);
 }
 

@@ -91,6 +91,10 @@ pub(crate) fn parse_revision(text: &str) -> Result<u64, Refusal> {
     })
 }
 
+/// The real server says so of a token that it did not make.
+const BAD_TOKEN: &str =
+    "invalid continue token: continue key is not valid: illegal base64 data at input byte 0";
+
 /// Where a list goes on.
 struct Continue {
     revision: u64,
@@ -114,7 +118,6 @@ impl Continue {
     }
 }
 
-
 /// Answers a list request.
 pub(crate) fn list(
     state: &State,
@@ -136,8 +139,7 @@ pub(crate) fn list(
     }
     let token = query.text("continue");
     let (revision, after) = if !token.is_empty() {
-        let token = Continue::parse(token)
-            .ok_or_else(|| Refusal::bad_request("invalid continue token: continue key is not valid"))?;
+        let token = Continue::parse(token).ok_or_else(|| Refusal::bad_request(BAD_TOKEN))?;
         (token.revision, Some(token.after))
     } else if matching == "Exact" {
         (asked, None)

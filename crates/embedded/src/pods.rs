@@ -11,7 +11,7 @@ use crate::refusal::{Cause, Details, Refusal, Target};
 use crate::resources::Resource;
 use crate::selector::{self, Selection};
 use crate::state::State;
-use crate::store::Key;
+use crate::store::{Key, Object};
 
 const PODS: Target<'static> = Target { group: "", plural: "pods" };
 
@@ -44,7 +44,10 @@ pub(crate) fn bind(
         errors.push(crate::field_error::FieldError::required("target.name", ""));
     }
     if !errors.is_empty() {
-        return Err(Refusal::invalid("", "Binding", name, &errors));
+        // The real server does not wrap these.
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let message = if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) };
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let uid = binding["metadata"]["uid"].as_str().unwrap_or_default();
     if !uid.is_empty() && pod["metadata"]["uid"] != uid {
@@ -80,16 +83,11 @@ fn set_scheduled(pod: &mut Value, now: &str) {
     if !pod["status"].is_object() {
         pod["status"] = Value::Object(Map::new());
     }
-    let generation = pod["metadata"]["generation"].clone();
     let mut conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     conditions.retain(|condition| condition["type"] != "PodScheduled");
-    let mut condition = json!({
+    conditions.push(json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
-    });
-    if !generation.is_null() {
-        condition["observedGeneration"] = generation;
-    }
-    conditions.push(condition);
+    }));
     pod["status"]["conditions"] = Value::from(conditions);
 }
 
@@ -116,8 +114,22 @@ pub(crate) fn evict(
     if !needs_no_budget(&pod) {
         take_from_budget(state, key, &pod, options.dry_run)?;
     }
+    let old = if options.dry_run { old } else { mark_evicted(state, resource, pod) };
     delete::start(state, resource, &old, &options)?;
     Ok(success())
+}
+
+/// Notes on the pod why it goes, for the controllers that replace it.
+fn mark_evicted(state: &mut State, resource: &Arc<Resource>, mut pod: Value) -> Arc<Object> {
+    let now = state.now();
+    let mut conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.retain(|condition| condition["type"] != "DisruptionTarget");
+    conditions.push(json!({
+        "type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+        "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+    }));
+    pod["status"]["conditions"] = Value::from(conditions);
+    state.put(resource, &mut pod)
 }
 
 /// Pods that have ended, never started, or are going anyway cost nothing.

@@ -252,9 +252,20 @@ impl Call<'_> {
         Ok(Answer::bytes(StatusCode::OK, writer.object(&object)))
     }
 
-    /// Events and leases can be written without asking whether they are there.
+    /// Some kinds can be written without asking whether they are there.
     fn is_created_by_update(&self) -> bool {
-        matches!(self.resource.kind.as_str(), "Event" | "Lease")
+        const KINDS: [&str; 9] = [
+            "Event",
+            "Lease",
+            "Endpoints",
+            "LimitRange",
+            "Service",
+            "Role",
+            "RoleBinding",
+            "ClusterRole",
+            "ClusterRoleBinding",
+        ];
+        KINDS.contains(&self.resource.kind.as_str())
             && self.resource.custom.is_none()
             && self.service.lock().store.get(self.resource.collection, &self.key()).is_none()
     }

@@ -1,9 +1,14 @@
 //! Creating and changing objects: what happens between a body and the store.
 
+mod peculiar;
+mod types;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use self::peculiar::{checks_metadata_once, count_template, needs_version, takes_any_finalizer};
+pub(crate) use self::types::{check_type, go_type};
 use crate::admission;
 use crate::events;
 use crate::field_error::FieldError;
@@ -373,12 +378,12 @@ impl<'a> Write<'a> {
         self.keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.track(Some(&before), &mut object, &now);
-        self.prepare_update(state, &before, &mut object, &now)?;
+        self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
-        self.store_update(state, &before, object)
+        Ok(self.store_update(state, &before, object))
     }
 
     /// Stores an object that server-side apply made, whose managed fields are right already.
@@ -393,30 +398,29 @@ impl<'a> Write<'a> {
         self.check_identity(&before, &mut object)?;
         self.keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
-        self.prepare_update(state, &before, &mut object, &now)?;
+        self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
-        self.store_update(state, &before, object)
+        Ok(self.store_update(state, &before, object))
     }
 
-    fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Result<Value, Refusal> {
+    fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Value {
         // A write that changes nothing is not a change.
-        if *before == object {
-            return Ok(object);
+        if same_but_for_times(before, &object) {
+            return before.clone();
         }
-        let done = is_finished(&object);
         if self.dry_run {
-            return Ok(object);
+            return object;
         }
-        if done {
+        if is_finished(&object) {
             // Watchers are told the last state that was stored; the client sees its own change.
             state.remove(self.resource, &mut before.clone());
         } else {
             state.put(self.resource, &mut object);
         }
-        Ok(object)
+        object
     }
 
     /// The object must be the one that the path names, and the version that is there.
@@ -491,19 +495,13 @@ impl<'a> Write<'a> {
         metadata.remove("selfLink");
     }
 
-    fn prepare_update(
-        &self,
-        state: &State,
-        before: &Value,
-        object: &mut Value,
-        now: &str,
-    ) -> Result<(), Refusal> {
+    fn prepare_update(&self, before: &Value, object: &mut Value, now: &str) {
         let namespace = self.path.namespace.clone();
         let context = self.context(&namespace, now);
         let status = self.path.subresource == "status";
         if let Some(custom) = &self.resource.custom {
             prepare_custom_update(custom.status, status, before, object);
-            return Ok(());
+            return;
         }
         if status {
             kinds::prepare_status_update(&context, object, before);
@@ -514,9 +512,8 @@ impl<'a> Write<'a> {
             object["spec"]["finalizers"] = finalizers;
         } else {
             kinds::prepare_update(&context, object, before);
-            admission::on_update(state, self.resource, object, before)?;
+            admission::on_update(self.resource, object, before);
         }
-        Ok(())
     }
 
     fn update_errors(&self, before: &Value, object: &Value, now: &str) -> Vec<FieldError> {
@@ -538,17 +535,6 @@ impl<'a> Write<'a> {
             errors.extend(self.schema_errors(object));
         }
         errors
-    }
-}
-
-/// How often a template changed is a field inside the server and an annotation outside, so that it is always there.
-fn count_template(daemon_set: &mut Value) {
-    let annotations = &mut daemon_set["metadata"]["annotations"];
-    if annotations.is_null() {
-        *annotations = json!({});
-    }
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| Value::from("0"));
     }
 }
 
@@ -601,101 +587,41 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
 }
 
-/// Kinds that cannot be replaced without knowing what is replaced.
-fn needs_version(resource: &Resource) -> bool {
-    resource.custom.is_some()
-        || matches!(
-            resource.kind.as_str(),
-            "CustomResourceDefinition"
-                | "Lease"
-                | "RuntimeClass"
-                | "PodDisruptionBudget"
-                | "CSIDriver"
-                | "CSINode"
-                | "CSIStorageCapacity"
-                | "VolumeAttachment"
-        )
+/// Whether two versions differ in nothing but when somebody set fields.
+fn same_but_for_times(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return one == other };
+    let same_entry = |one: &Value, other: &Value| match (one.as_object(), other.as_object()) {
+        (Some(one), Some(other)) => same_fields(one, other, "time", |_, _| true),
+        _ => one == other,
+    };
+    let same_entries = |one: &Value, other: &Value| match (one.as_array(), other.as_array()) {
+        (Some(one), Some(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_entry(one, other))
+        }
+        _ => one == other,
+    };
+    same_fields(one, other, "metadata", |one, other| match (one.as_object(), other.as_object()) {
+        (Some(one), Some(other)) => same_fields(one, other, "managedFields", same_entries),
+        _ => one == other,
+    })
 }
 
-/// Kinds whose rules do not look at finalizers.
-fn takes_any_finalizer(resource: &Resource) -> bool {
-    resource.custom.is_none()
-        && (matches!(resource.kind.as_str(), "Lease" | "RuntimeClass" | "PodDisruptionBudget")
-            || resource.is("", "Event"))
-}
-
-/// Most kinds' own rules repeat those on changed metadata, which shows in the causes of a refusal.
-fn checks_metadata_once(resource: &Resource) -> bool {
-    resource.custom.is_none()
-        && matches!(
-            resource.kind.as_str(),
-            "LimitRange"
-                | "PersistentVolume"
-                | "PodDisruptionBudget"
-                | "CSINode"
-                | "VolumeAttachment"
-                | "EndpointSlice"
-        )
-        || resource.is("", "Event")
+/// Whether two objects have the same fields, one of which is compared in its own way.
+fn same_fields(
+    one: &Map<String, Value>,
+    other: &Map<String, Value>,
+    special: &str,
+    same: impl Fn(&Value, &Value) -> bool,
+) -> bool {
+    one.len() == other.len()
+        && one.iter().all(|(key, value)| match other.get(key) {
+            Some(theirs) if key == special => same(value, theirs),
+            theirs => theirs == Some(value),
+        })
 }
 
 pub(crate) fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
-/// The body must be of the type that the path names.
-pub(crate) fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
-    let api_version = resource.api_version().to_owned();
-    let stated = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-    let (version, kind) = (stated("apiVersion"), stated("kind"));
-    let wrong_version = !version.is_empty() && version != api_version;
-    if resource.custom.is_some() {
-        if wrong_version {
-            return Err(Refusal::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({api_version})"
-            )));
-        }
-        if !kind.is_empty() && kind != resource.kind {
-            let why = format!("must be {}", resource.kind);
-            let error = FieldError::invalid("kind", &Value::from(kind.as_str()), why);
-            return Err(Refusal::invalid(&resource.group, &kind, name_of(object), &[error]));
-        }
-    } else if wrong_version || (!kind.is_empty() && kind != resource.kind) {
-        return Err(unknown_type(resource, &version, &kind));
-    }
-    object["apiVersion"] = Value::from(api_version);
-    object["kind"] = Value::from(resource.kind.as_str());
-    Ok(())
-}
-
-fn unknown_type(resource: &Resource, version: &str, kind: &str) -> Refusal {
-    let version = if version.is_empty() { resource.api_version() } else { version };
-    let kind = if kind.is_empty() { &resource.kind } else { kind };
-    let prefix = format!(
-        "{kind} in version \"{}\" cannot be handled as a {}",
-        version.rsplit('/').next().unwrap_or_default(),
-        resource.kind
-    );
-    let why = if schema::Library::built_in().kind(version, kind).is_some() {
-        format!("converting ({kind}) to ({}): unknown conversion", resource.kind)
-    } else {
-        format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
-        )
-    };
-    Refusal::bad_request(format!("{prefix}: {why}"))
-}
-
-/// What Go calls a JSON value.
-pub(crate) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        Value::Null => "null",
-        Value::Object(_) => "object",
-    }
 }
 
 /// The refusal of writes into a namespace that is going.

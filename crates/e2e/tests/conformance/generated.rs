@@ -265,7 +265,7 @@ fn refusals(sample: &Sample) -> Vec<Step> {
     let with_options = |options: Value| Step { body: options, ..delete(&path) };
     vec![
         post(&collection, with_meta(json!({"name": null}))),
-        post(&collection, with_meta(json!({"name": "Not_Valid!"}))),
+        post(&collection, with_meta(json!({"name": "Not_Valid!-$id"}))),
         post(&collection, with_meta(json!({"labels": {"bad key!": "a"}}))),
         post(&collection, with_meta(json!({"labels": {"a": "bad value!"}}))),
         post(&collection, with_meta(json!({"annotations": {"bad key!": "a"}}))),
