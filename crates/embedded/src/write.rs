@@ -375,7 +375,7 @@ impl<'a> Write<'a> {
         let now = state.now();
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
-        self.keep_server_fields(&before, &mut object);
+        Self::keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.track(Some(&before), &mut object, &now);
         self.prepare_update(&before, &mut object, &now);
@@ -396,7 +396,7 @@ impl<'a> Write<'a> {
         let now = state.now();
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
-        self.keep_server_fields(&before, &mut object);
+        Self::keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
@@ -482,7 +482,7 @@ impl<'a> Write<'a> {
     }
 
     /// What only the server writes stays as it is.
-    fn keep_server_fields(&self, before: &Value, object: &mut Value) {
+    fn keep_server_fields(before: &Value, object: &mut Value) {
         object["apiVersion"] = before["apiVersion"].clone();
         object["kind"] = before["kind"].clone();
         let Some(metadata) = object["metadata"].as_object_mut() else { return };

@@ -1,5 +1,6 @@
 //! The cluster and what can be said about it.
 
+use std::fmt::Write as _;
 use std::future::Future;
 use std::time::Duration;
 
@@ -204,8 +205,8 @@ impl World {
 
     /// Changes an object by a merge patch.
     #[track_caller]
-    pub fn patch(&self, path: &str, patch: &Value) -> Value {
-        let (code, answer) = self.send(Method::PATCH, path, "application/merge-patch+json", patch);
+    pub fn patch(&self, path: &str, change: &Value) -> Value {
+        let (code, answer) = self.send(Method::PATCH, path, "application/merge-patch+json", change);
         assert!(code.is_success(), "{path}: {}", answer["message"]);
         answer
     }
@@ -283,8 +284,9 @@ impl World {
         for (path, what) in [("/api/v1/nodes", "node"), ("/api/v1/pods", "pod")] {
             for object in self.list(path).iter().take(30) {
                 let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-                text += &format!(
-                    "  {what} {}: phase {}, on {}\n",
+                let _ = writeln!(
+                    text,
+                    "  {what} {}: phase {}, on {}",
                     word(&object["metadata"]["name"]),
                     word(&object["status"]["phase"]),
                     word(&object["spec"]["nodeName"]),
