@@ -7,7 +7,7 @@
 //! let mut world = World::new(1);
 //! world.apply("{apiVersion: v1, kind: Node, metadata: {name: a}, status: {allocatable: {cpu: 4, pods: 9}}}");
 //! world.apply("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}");
-//! world.run_for(Duration::from_secs(60));
+//! world.run_for(Duration::from_mins(1));
 //! world.expect_running("p");
 //! ```
 //!

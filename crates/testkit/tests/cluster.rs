@@ -34,13 +34,13 @@ fn a_deployment_runs_and_goes_with_its_pods() {
     add_node(&world, "a", "z1");
     add_node(&world, "b", "z2");
     world.apply(WEB);
-    world.run_until("all pods run", Duration::from_secs(60), |world| world.running() == 5);
+    world.run_until("all pods run", Duration::from_mins(1), |world| world.running() == 5);
     let deployment = world.get("/apis/apps/v1/namespaces/default/deployments/web").unwrap();
     assert_eq!(deployment["status"]["readyReplicas"], 5);
     world.patch("/apis/apps/v1/namespaces/default/deployments/web", &json!({"spec": {"replicas": 2}}));
-    world.run_until("three are gone", Duration::from_secs(60), |world| world.pods().len() == 2);
+    world.run_until("three are gone", Duration::from_mins(1), |world| world.pods().len() == 2);
     world.delete("/apis/apps/v1/namespaces/default/deployments/web");
-    world.run_until("all are gone", Duration::from_secs(60), |world| world.pods().is_empty());
+    world.run_until("all are gone", Duration::from_mins(1), |world| world.pods().is_empty());
 }
 
 #[test]
