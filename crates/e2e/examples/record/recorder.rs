@@ -214,8 +214,8 @@ fn step(parts: &http::request::Parts, body: &[u8]) -> Option<Value> {
             Err(_) => match std::str::from_utf8(body) {
                 Ok(text) if !body.contains(&0) => step["raw"] = Value::from(text),
                 _ => {
-                    step["hex"] =
-                        body.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")).into()
+                    let hex = body.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+                    step["hex"] = hex.into();
                 }
             },
         }

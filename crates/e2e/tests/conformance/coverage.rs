@@ -75,11 +75,13 @@ fn verb_and_resource(step: &Step) -> (&'static str, String) {
         ["apis", group, version, rest @ ..] => (format!("{group}/{version}"), rest),
         _ => return ("raw", format!("/{}", words.first().unwrap_or(&""))),
     };
+    // What is below a namespace is in it, but for its own subresources.
+    let rest = match rest {
+        ["namespaces", _, "status" | "finalize"] | ["namespaces", _] => rest,
+        ["namespaces", _, inside @ ..] => inside,
+        _ => rest,
+    };
     let (resource, name, sub) = match rest {
-        ["namespaces", _, sub @ ("status" | "finalize")] => ("namespaces", true, Some(*sub)),
-        ["namespaces", _, plural, _, sub, ..] => (*plural, true, Some(*sub)),
-        ["namespaces", _, plural, _] => (*plural, true, None),
-        ["namespaces", _, plural] => (*plural, false, None),
         [plural, _, sub, ..] => (*plural, true, Some(*sub)),
         [plural, _] => (*plural, true, None),
         [plural] => (*plural, false, None),

@@ -83,10 +83,6 @@ impl Sample {
         }
     }
 
-    fn is_custom(&self) -> bool {
-        ["karpenter", "conformance"].iter().any(|start| self.resource.starts_with(start))
-    }
-
     fn is_definition(&self) -> bool {
         self.resource.ends_with("customresourcedefinitions")
     }
@@ -353,7 +349,7 @@ fn selection(sample: &Sample) -> Vec<Step> {
     let select = |selector: &str| get(&format!("{collection}?labelSelector=set=$id{selector}"));
     let name = sample.name();
     let mut first = post(&collection, labelled(sample.object(), "a"));
-    first.name = "a".to_owned();
+    "a".clone_into(&mut first.name);
     let steps = vec![
         first,
         post(&collection, labelled(sample.second(), "b")),

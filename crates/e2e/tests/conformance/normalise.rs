@@ -110,7 +110,7 @@ impl Normaliser {
 
     fn value(&mut self, value: &mut Value, key: &str) {
         match value {
-            Value::String(text) if key == "continue" && !text.is_empty() => *text = "<continue>".to_owned(),
+            Value::String(text) if key == "continue" && !text.is_empty() => "<continue>".clone_into(text),
             Value::String(text) => *text = self.text(text),
             Value::Array(list) => {
                 for value in &mut *list {

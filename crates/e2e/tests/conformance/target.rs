@@ -49,18 +49,17 @@ impl Target {
     /// The real one: etcd, the API server, and the controllers that the embedded server contains.
     pub(crate) async fn real() -> Result<(Option<ControlPlane>, Self)> {
         // A cluster that runs already saves its start when sequences are written.
-        let (plane, path) = match std::env::var_os("CONFORMANCE_KUBECONFIG") {
-            Some(path) => (None, path.into()),
-            None => {
-                let controllers = "--controllers=garbage-collector-controller,namespace-controller";
-                let plane = ControlPlane::builder()
-                    .with_controller_manager()
-                    .arg(Component::ControllerManager, controllers)
-                    .arg(Component::ApiServer, PLUGINS)
-                    .start()?;
-                let path = plane.kubeconfig_path();
-                (Some(plane), path)
-            }
+        let (plane, path) = if let Some(path) = std::env::var_os("CONFORMANCE_KUBECONFIG") {
+            (None, path.into())
+        } else {
+            let controllers = "--controllers=garbage-collector-controller,namespace-controller";
+            let plane = ControlPlane::builder()
+                .with_controller_manager()
+                .arg(Component::ControllerManager, controllers)
+                .arg(Component::ApiServer, PLUGINS)
+                .start()?;
+            let path = plane.kubeconfig_path();
+            (Some(plane), path)
         };
         let kubeconfig = Kubeconfig::read_from(path)?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
