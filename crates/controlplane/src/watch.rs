@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount,
 };
@@ -18,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cache::Seen;
 use crate::names;
-use crate::object::{Kind, Object};
+use crate::object::{Kind, Lease, Object};
 
 /// Waits between attempts of a watch that fails: doubling from the first to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
