@@ -353,9 +353,10 @@ impl Scheduler {
     /// Promises a node to a pod, for which other pods have to go.
     fn promise(&mut self, key: &Key, message: String, node: String, victims: Vec<Key>, parked: Parked) {
         let Some(priority) = self.queue.pods.get(key).map(|pending| pending.info.priority) else { return };
-        // Less important pods that were promised the same node look for another one.
-        for other in promised_to(&self.promised, &node).into_iter().filter(|other| other.priority < priority)
-        {
+        // Less important pods that were promised the same node look for another one, unless all victims are leaving
+        // already: then kube-scheduler has nothing to do and leaves the promises alone.
+        let others = promised_to(&self.promised, &node).into_iter();
+        for other in others.filter(|other| other.priority < priority && !victims.is_empty()) {
             let said = self.queue.pods.get(&other.key).and_then(|pending| pending.said.clone());
             match said {
                 Some(said) => self.say(&other.key, Reason::Unschedulable, said, None, vec![]),

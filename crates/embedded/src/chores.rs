@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::body::DeleteOptions;
 use crate::delete::{self, FOREGROUND, ORPHAN};
+use crate::patch::apply::Manager;
+use crate::patch::managed_fields;
+use crate::reset::reset_fields;
 use crate::resources::Resource;
 use crate::state::{Chore, State};
 use crate::store::{CollectionId, Object, Place};
@@ -145,6 +148,7 @@ fn part(state: &mut State, place: &Place, owner: &str) {
 }
 
 fn drop_finalizer(state: &mut State, resource: &Resource, mut value: Value, finalizer: &str) {
+    let mut before = value.clone();
     if let Some(finalizers) = value["metadata"]["finalizers"].as_array_mut() {
         finalizers.retain(|one| one != finalizer);
         if finalizers.is_empty() {
@@ -152,7 +156,8 @@ fn drop_finalizer(state: &mut State, resource: &Resource, mut value: Value, fina
         }
     }
     if is_finished(&value) {
-        state.remove(resource, &mut value);
+        // What watchers are told is the last state that was stored.
+        state.remove(resource, &mut before);
     } else {
         state.put(resource, &mut value);
     }
@@ -200,13 +205,47 @@ fn finish_definition(state: &mut State, collection: CollectionId) {
     for definition in deleting {
         let value = definition.value(&definitions);
         if custom_collection(state, &value) == collection && has_finalizer(&value, CUSTOM_CLEANUP) {
-            drop_finalizer(state, &definitions, value, CUSTOM_CLEANUP);
+            let now = state.now();
+            let mut done = value.clone();
+            let why = "removed all instances";
+            set_terminating(&mut done, "False", "InstanceDeletionCompleted", why, &now);
+            track_status(&definitions, &value, &mut done, &now);
+            drop_finalizer(state, &definitions, done, CUSTOM_CLEANUP);
         }
     }
 }
 
 /// Marks a new definition as established, as the real server does a moment later.
 pub(crate) fn establish(state: &mut State, resource: &Resource, mut definition: Value, now: &str) {
+    let before = definition.clone();
     crate::kinds::crd::established(&mut definition, now);
+    track_status(resource, &before, &mut definition, now);
     state.put(resource, &mut definition);
+}
+
+/// The status of a definition is the server's own.
+fn track_status(resource: &Resource, before: &Value, definition: &mut Value, now: &str) {
+    let manager = Manager {
+        name: "kube-apiserver",
+        subresource: "status",
+        api_version: resource.api_version(),
+        now,
+        reset: reset_fields(resource, "status"),
+    };
+    managed_fields::track_update(Some(before), definition, &manager, resource.schema());
+}
+
+/// Notes how far the deletion of a definition is.
+pub(crate) fn set_terminating(definition: &mut Value, status: &str, reason: &str, message: &str, now: &str) {
+    let condition = json!({
+        "type": "Terminating", "status": status, "lastTransitionTime": now, "reason": reason, "message": message,
+    });
+    let conditions = &mut definition["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.retain(|condition| condition["type"] != "Terminating");
+        conditions.push(condition);
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::body::DeleteOptions;
-use crate::chores::CUSTOM_CLEANUP;
-use crate::refusal::{Refusal, Target};
+use crate::chores::{self, CUSTOM_CLEANUP};
+use crate::refusal::Refusal;
 use crate::resources::Resource;
 use crate::state::{State, time_text};
 use crate::store::{Key, Object};
@@ -60,7 +60,11 @@ fn returns_object(resource: &Resource) -> bool {
                     | "resourcequotas"
                     | "services"
                     | "serviceaccounts"
-            ) | ("storage.k8s.io", _)
+            ) | ("resource.k8s.io", _)
+                | (
+                    "storage.k8s.io",
+                    "csidrivers" | "csinodes" | "storageclasses" | "volumeattachments" | "volumeattributesclasses"
+                )
         )
 }
 
@@ -71,7 +75,7 @@ pub(crate) fn start(
     old: &Arc<Object>,
     options: &DeleteOptions,
 ) -> Result<Deleted, Refusal> {
-    check_preconditions(resource.target(), old, options)?;
+    check_preconditions(resource, old, options)?;
     let mut object = old.value(resource);
     if resource.is("", "Namespace") && PROTECTED.contains(&&*old.key.name) {
         return Err(Refusal::forbidden(
@@ -81,28 +85,41 @@ pub(crate) fn start(
         ));
     }
     let grace = grace_period(resource, &object, options);
-    let before = object.clone();
+    let mut before = object.clone();
     if resource.is("", "Pod") && !shorten(state, &mut object, grace) {
         return Ok(Deleted::Waits(object));
     }
-    set_propagation(&mut object, options);
-    if grace == 0 || old.deleting {
-        mark(state, &mut object, grace);
-    }
     if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
-        keep_until_empty(&mut object);
+        if !old.deleting {
+            keep_until_empty(&mut object, &state.now());
+        }
+    } else {
+        set_propagation(resource, &mut object, options);
+        if grace == 0 || old.deleting {
+            mark(state, &mut object, grace);
+        }
+    }
+    if resource.is("", "Namespace") {
+        object["metadata"].as_object_mut().map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
     }
     if resource.is("", "Namespace") {
         object["status"]["phase"] = Value::from("Terminating");
     }
     if is_finished(&object) {
-        if !options.dry_run {
-            // Watchers see the object as it was, not the marks of a deletion that is over already.
-            let mut last = if old.deleting { object.clone() } else { before };
-            state.remove(resource, &mut last);
-            return Ok(Deleted::Gone(last));
+        let mut shown = before.clone();
+        if resource.is("", "Pod") {
+            // A pod's deletion is noted before it is done, even when both happen at once.
+            shown = object;
+            if !options.dry_run && !old.deleting {
+                state.put(resource, &mut shown);
+            }
+            before.clone_from(&shown);
         }
-        return Ok(Deleted::Gone(before));
+        if !options.dry_run {
+            state.remove(resource, &mut before);
+            shown["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+        }
+        return Ok(Deleted::Gone(shown));
     }
     if object != before && !options.dry_run {
         state.put(resource, &mut object);
@@ -110,23 +127,26 @@ pub(crate) fn start(
     Ok(Deleted::Waits(object))
 }
 
-fn check_preconditions(target: Target<'_>, old: &Object, options: &DeleteOptions) -> Result<(), Refusal> {
-    if let Some(uid) = &options.uid
-        && **uid != *old.uid
-    {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid);
-        return Err(Refusal::conflict(target, &old.key.name, &why));
+fn check_preconditions(resource: &Resource, old: &Object, options: &DeleteOptions) -> Result<(), Refusal> {
+    let uid = options.uid.as_deref().filter(|uid| **uid != *old.uid).map(|uid| ("UID", uid, old.uid.to_string()));
+    let revision = old.revision.to_string();
+    let version = options.resource_version.as_deref().filter(|version| **version != *revision);
+    let Some((what, stated, is)) = uid.or(version.map(|version| ("ResourceVersion", version, revision.clone())))
+    else {
+        return Ok(());
+    };
+    // Kinds that are deleted in their own way say it in their own way.
+    if resource.is("", "Namespace") || resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        let why =
+            format!("Precondition failed: {what} in precondition: {stated}, {what} in object meta: {is}");
+        return Err(Refusal::conflict(resource.target(), &old.key.name, &why));
     }
-    if let Some(version) = &options.resource_version
-        && *version != old.revision.to_string()
-    {
-        let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
-            old.revision
-        );
-        return Err(Refusal::conflict(target, &old.key.name, &why));
-    }
-    Ok(())
+    let end = if what == "UID" { "deleted and then recreated" } else { "modified" };
+    let why = format!(
+        "the {what} in the precondition ({stated}) does not match the {what} in record ({is}). The object might \
+         have been {end}"
+    );
+    Err(Refusal::conflict(resource.kind_target(), &old.key.name, &why))
 }
 
 /// How long the object may take; only pods that run somewhere get time.
@@ -176,15 +196,19 @@ fn mark(state: &State, object: &mut Value, grace: i64) {
 }
 
 /// Finalizers that carry out the propagation policy.
-fn set_propagation(object: &mut Value, options: &DeleteOptions) {
+fn set_propagation(resource: &Resource, object: &mut Value, options: &DeleteOptions) {
+    let metadata = &mut object["metadata"];
+    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+    let decided = finalizers.iter().any(|finalizer| *finalizer == FOREGROUND || *finalizer == ORPHAN);
+    // The oldest kinds leave their pods alone, as they did before there were policies.
+    let orphans = resource.is("batch", "Job") || resource.is("", "ReplicationController");
     let wanted = match options.propagation.as_deref() {
         Some("Foreground") => Some(FOREGROUND),
         Some("Orphan") => Some(ORPHAN),
         Some("Background") => None,
+        _ if orphans && !decided => Some(ORPHAN),
         _ => return,
     };
-    let metadata = &mut object["metadata"];
-    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
     finalizers.retain(|finalizer| *finalizer != FOREGROUND && *finalizer != ORPHAN);
     finalizers.extend(wanted.map(Value::from));
     if finalizers.is_empty() {
@@ -195,11 +219,19 @@ fn set_propagation(object: &mut Value, options: &DeleteOptions) {
 }
 
 /// A definition stays until its objects are gone.
-fn keep_until_empty(definition: &mut Value) {
+fn keep_until_empty(definition: &mut Value, now: &str) {
     let metadata = &mut definition["metadata"];
+    metadata["deletionTimestamp"] = Value::from(now);
     let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
     if !finalizers.iter().any(|one| one == CUSTOM_CLEANUP) {
         finalizers.push(Value::from(CUSTOM_CLEANUP));
     }
     metadata["finalizers"] = json!(finalizers);
+    chores::set_terminating(
+        definition,
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        now,
+    );
 }

@@ -64,7 +64,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Answ
         }));
     }
     if list.is_empty() {
-        return page_not_found();
+        return missing_resource(registry, group, version);
     }
     let mut answer = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
     if !group.is_empty() {
@@ -108,11 +108,15 @@ pub(crate) fn other(registry: &Registry, path: &str) -> Answer {
 
 /// The resource of a path, or the refusal of one that does not exist.
 pub(crate) fn missing_resource(registry: &Registry, group: &str, version: &str) -> Answer {
-    if registry.in_version(group, version).next().is_some() {
-        Answer::from(Refusal::no_such_path())
-    } else {
-        page_not_found()
-    }
+    let built_in = |resource: &Resource| resource.custom.is_none();
+    let served = registry.in_version(group, version).any(|resource| built_in(resource));
+    let known = registry.in_group(group).any(|resource| built_in(resource));
+    if served || known { Answer::from(Refusal::no_such_path()) } else { page_not_found() }
+}
+
+/// The answer to a path that does not fit the scope of its resource.
+pub(crate) fn no_path(resource: &Resource) -> Result<Answer, Refusal> {
+    if resource.custom.is_some() { Ok(page_not_found()) } else { Err(Refusal::no_such_path()) }
 }
 
 fn ok(value: &Value) -> Answer {

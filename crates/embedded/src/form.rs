@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::events;
+use crate::patch::managed_fields;
 use crate::request::{Form, Request};
 use crate::resources::Resource;
 use crate::store::Object;
@@ -115,10 +116,6 @@ impl Writer {
     /// A bookmark, which is an object with nothing but a resource version.
     pub(crate) fn bookmark(&self, revision: u64, initial_end: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
-        // Typed objects always write this field.
-        if self.resource.custom.is_none() {
-            metadata["creationTimestamp"] = Value::Null;
-        }
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -130,9 +127,16 @@ impl Writer {
                 let meta = json!({"resourceVersion": revision.to_string()});
                 self.table(&[], meta, false)
             }
-            _ => json!({
-                "kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata,
-            }),
+            _ => {
+                let kind = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()});
+                // An object of Kubernetes' own is never without the fields that are no pointers.
+                let mut object = match &self.resource.custom {
+                    Some(_) => kind,
+                    None => managed_fields::empty_object(&kind, self.resource.schema()),
+                };
+                object["metadata"] = metadata;
+                object
+            }
         };
         line("BOOKMARK", &object)
     }
@@ -159,6 +163,11 @@ impl Writer {
 
     fn plain_list<'a>(&self, objects: impl Iterator<Item = &'a Arc<Object>>, metadata: &Value) -> Bytes {
         let resource = &self.resource;
+        let mut metadata = metadata.clone();
+        // Lists of custom objects always say where they go on.
+        if resource.custom.is_some() && metadata["continue"].is_null() {
+            metadata["continue"] = Value::from("");
+        }
         let mut out = format!(
             "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
             resource.list_kind,
@@ -226,9 +235,23 @@ impl Writer {
 }
 
 fn metadata_only(value: &mut Value) -> Value {
+    drop_inner_annotation(value);
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"].take(),
     })
+}
+
+/// How often a daemon set's template changed is an annotation only in the whole object.
+fn drop_inner_annotation(value: &mut Value) {
+    if value["kind"] != "DaemonSet" || value["apiVersion"] != "apps/v1" {
+        return;
+    }
+    let Some(metadata) = value["metadata"].as_object_mut() else { return };
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
+    annotations.remove("deprecated.daemonset.template.generation");
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
 }
 
 /// One line of a watch.

@@ -49,9 +49,6 @@ pub fn is_built_in(group: &str, kind: &str) -> bool {
 /// Brings a built-in object into the form in which it is stored: defaults filled in, unknown fields and empty
 /// values gone, quantities and times in canonical text. Custom objects are left alone.
 pub fn default(context: &Context<'_>, object: &mut Value) {
-    if (context.group, context.kind) == ("", "Pod") {
-        pod::tolerate_lost_nodes(object);
-    }
     shape::pass_through(context.group, context.kind, object, &defaults::fill);
 }
 
@@ -141,6 +138,11 @@ pub fn field_value(group: &str, kind: &str, object: &Value, path: &str) -> Optio
 /// Why field selectors of a kind cannot ask about a field, for the refusal as a bad request.
 pub fn field_refusal(group: &str, kind: &str, path: &str) -> String {
     fields::refusal(group, kind, path)
+}
+
+/// What is wrong with the key of a label.
+pub(crate) fn label_key_mistakes(key: &str) -> Vec<String> {
+    names::qualified_name(key)
 }
 
 /// QoS class of a pod.

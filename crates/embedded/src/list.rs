@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::form::{ListMeta, Writer};
+use crate::kinds;
+use crate::options;
 use crate::refusal::{Cause, Details, Refusal};
 use crate::request::{ObjectPath, Query, Request};
 use crate::resources::Resource;
@@ -31,7 +33,11 @@ pub(crate) fn selection(query: &Query, resource: &Resource, path: &ObjectPath) -
         let namespaced = resource.namespaced || resource.custom.is_some();
         let meta = path == "metadata.name" || (path == "metadata.namespace" && namespaced);
         if !meta && !known.contains(&path) {
-            return Err(Refusal::bad_request(format!("field label not supported: {path}")));
+            let why = match &resource.custom {
+                Some(_) => format!("field label not supported: {path}"),
+                None => kinds::field_refusal(&resource.group, &resource.kind, path),
+            };
+            return Err(Refusal::bad_request(why));
         }
     }
     // One object's watch is told of that object alone.
@@ -54,7 +60,7 @@ pub(crate) fn too_large(revision: u64, current: u64) -> Refusal {
     let mut refusal = Refusal::new(
         StatusCode::GATEWAY_TIMEOUT,
         "Timeout",
-        format!("Too large resource version: {revision}, current: {current}"),
+        format!("Timeout: Too large resource version: {revision}, current: {current}"),
     );
     refusal.details = Some(Box::new(Details {
         causes: vec![Cause {
@@ -79,7 +85,7 @@ pub(crate) fn parse_revision(text: &str) -> Result<u64, Refusal> {
             &Value::from(text),
             format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
         );
-        Refusal::bad_request(error.to_string())
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", error.to_string())
     })
 }
 
@@ -125,16 +131,19 @@ pub(crate) fn list(
     let query = &request.query;
     let selection = selection(query, resource, path)?;
     let current = state.store.revision();
-    let asked = parse_revision(query.text("resourceVersion"))?;
+    let limit = options::number(query, "limit")?;
+    options::number(query, "timeoutSeconds")?;
     let matching = query.text("resourceVersionMatch");
     check_match(query, matching)?;
+    let asked = parse_revision(query.text("resourceVersion"))
+        .map_err(|refusal| Refusal::bad_request(format!("invalid resource version: {}", refusal.message)))?;
     if asked > current {
         return Err(too_large(asked, current));
     }
     let token = query.text("continue");
     let (revision, after) = if !token.is_empty() {
         let token = Continue::parse(token)
-            .ok_or_else(|| Refusal::bad_request("continue key is not valid: it cannot be read"))?;
+            .ok_or_else(|| Refusal::bad_request("invalid continue token: continue key is not valid"))?;
         (token.revision, Some(token.after))
     } else if matching == "Exact" {
         (asked, None)
@@ -153,8 +162,7 @@ pub(crate) fn list(
     };
     let collection = state.store.collection(resource.collection);
     let objects = collection.at(revision).ok_or_else(expired)?;
-    let limit =
-        query.number("limit").and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
     // All of a namespace are neighbours.
     let start = match (after, &selection.namespace) {
         (Some(after), _) => Bound::Excluded(after),
@@ -172,11 +180,17 @@ pub(crate) fn list(
         Some(limit) => selected.by_ref().take(limit).collect(),
         None => selected.by_ref().collect(),
     };
-    let rest = selected.count();
     let mut meta = ListMeta { revision, ..ListMeta::default() };
-    if let (true, Some(last)) = (rest > 0, page.last()) {
-        meta.next = Some(Continue { revision, after: last.key.clone() }.text());
-        meta.remaining = (!selection.is_selective()).then_some(rest);
+    if let (Some(limit), Some(last)) = (limit, page.last())
+        && page.len() == limit
+    {
+        // A page ends before it is known whether what follows is selected.
+        let after = (Bound::Excluded(last.key.clone()), Bound::Unbounded);
+        let rest = objects.range(after).take_while(|(key, _)| in_scope(key)).count();
+        if rest > 0 {
+            meta.next = Some(Continue { revision, after: last.key.clone() }.text());
+            meta.remaining = (!selection.is_selective()).then_some(rest);
+        }
     }
     let writer = Writer::new(request, resource, state.clock.now());
     Ok(Answer::bytes(StatusCode::OK, writer.list(page.into_iter(), &meta)))
@@ -214,6 +228,13 @@ fn check_match(query: &Query, matching: &str) -> Result<(), Refusal> {
             );
             return Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[error]));
         }
+    }
+    if query.has("sendInitialEvents") {
+        let error = crate::field_error::FieldError::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        );
+        return Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[error]));
     }
     if matching.is_empty() {
         return Ok(());

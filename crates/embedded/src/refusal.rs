@@ -132,9 +132,27 @@ impl Refusal {
         refusal
     }
 
+    /// The verb does not exist for a custom resource's part.
+    pub fn verb_not_supported(target: Target<'_>, method: &http::Method) -> Self {
+        let verb = match *method {
+            http::Method::DELETE => "delete",
+            http::Method::POST => "create",
+            _ => "update",
+        };
+        let message = format!("{verb} is not supported on resources of kind \"{}\"", target.qualified());
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(target, "")
+    }
+
     /// The body is of a type that is not understood here.
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// The body is of a type that is no patch.
+    pub fn unknown_media_type() -> Self {
+        let mut refusal = Self::unsupported_media_type("415: Unsupported Media Type");
+        refusal.details = Some(Box::default());
+        refusal
     }
 
     /// The history no longer reaches back that far.

@@ -144,7 +144,7 @@ impl Request {
     }
 
     pub(crate) fn is_watch(&self) -> bool {
-        matches!(self.query.text("watch"), "true" | "1")
+        self.query.flag("watch")
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
@@ -170,16 +170,18 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
+    /// All values of a parameter.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)
     }
 
+    /// Whether a parameter is there and says nothing else.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        matches!(self.text(name), "true" | "1")
-    }
-
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.text(name).parse().ok()
+        self.has(name) && !matches!(self.text(name), "false" | "0")
     }
 }
 
@@ -221,12 +223,23 @@ impl Form {
                 _ => continue,
             };
         }
-        Err(Refusal::new(
-            http::StatusCode::NOT_ACCEPTABLE,
-            "NotAcceptable",
-            "only the following media types are accepted: application/json",
-        ))
+        Err(not_acceptable(accept))
     }
+}
+
+fn not_acceptable(accept: &str) -> Refusal {
+    const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    if accept.contains("application/json") {
+        let message = format!("only the following media types are accepted: {TYPES}");
+        return Refusal::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+    }
+    let message = format!(
+        "406: Not Acceptable\n\nAvailable representations: {TYPES}, application/json;stream=watch, \
+         application/vnd.kubernetes.protobuf;stream=watch"
+    );
+    let mut refusal = Refusal::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+    refusal.details = Some(Box::default());
+    refusal
 }
 
 #[cfg(test)]

@@ -76,6 +76,16 @@ impl Resource {
         Target { group: &self.group, plural: &self.plural }
     }
 
+    /// The kind in the place of the plural, as some refusals name it.
+    pub(crate) fn kind_target(&self) -> Target<'_> {
+        Target { group: self.told_group(), plural: &self.kind }
+    }
+
+    /// The group that refusals of objects name: events are always those of the core group.
+    pub(crate) fn told_group(&self) -> &str {
+        if self.group == "events.k8s.io" { "" } else { &self.group }
+    }
+
     /// How an object of this type begins.
     pub(crate) fn type_head(&self) -> &str {
         &self.type_head
@@ -155,6 +165,12 @@ impl Registry {
             .range(start..)
             .take_while(move |(key, _)| key.0 == group && key.1 == version)
             .map(|(_, resource)| resource)
+    }
+
+    /// All resources of a group.
+    pub(crate) fn in_group(&self, group: &str) -> impl Iterator<Item = &Arc<Resource>> {
+        let start = (group.to_owned(), String::new(), String::new());
+        self.resources.range(start..).take_while(move |(key, _)| key.0 == group).map(|(_, resource)| resource)
     }
 
     /// All groups with their versions, the preferred one first; the core group has an empty name.

@@ -86,6 +86,11 @@ impl Schema {
         validate::validate_status(self.node(), object, old)
     }
 
+    /// Whether there are rules that only an otherwise valid object is asked about.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.node().has_rules()
+    }
+
     /// The root of the tree.
     pub(crate) fn node(&self) -> &Node {
         match &self.root {

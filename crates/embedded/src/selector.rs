@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::field_error::FieldError;
+use crate::kinds;
 use crate::refusal::Refusal;
 use crate::store::Object;
 
@@ -139,7 +141,9 @@ pub(crate) fn parse_labels(text: &str) -> Result<Vec<LabelTest>, Refusal> {
     let mut tests = Vec::new();
     let refuse = |why: String| Refusal::bad_request(format!("unable to parse requirement: {why}"));
     while parser.peek().is_some() {
-        tests.push(parser.requirement().map_err(refuse)?);
+        let test = parser.requirement().map_err(refuse)?;
+        check_key(&test.key).map_err(refuse)?;
+        tests.push(test);
         match parser.next() {
             None => break,
             Some(Token::Comma) if parser.peek().is_some() => {}
@@ -147,11 +151,19 @@ pub(crate) fn parse_labels(text: &str) -> Result<Vec<LabelTest>, Refusal> {
                 return Err(refuse("found '', expected: identifier after ','".to_owned()));
             }
             Some(other) => {
-                return Err(refuse(format!("found '{}', expected: ',' or 'end of string'", other.text())));
+                let found = other.text();
+                return Err(Refusal::bad_request(format!("found '{found}', expected: ',' or 'end of string'")));
             }
         }
     }
     Ok(tests)
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    match kinds::label_key_mistakes(key).as_slice() {
+        [] => Ok(()),
+        mistakes => Err(FieldError::invalid("<nil>", &key.into(), mistakes.join("; ")).to_string()),
+    }
 }
 
 /// Equal labels, as `matchLabels` of a selector object asks for them.

@@ -20,16 +20,27 @@ use crate::events;
 use crate::form::Writer;
 use crate::list;
 use crate::openapi;
+use crate::options;
 use crate::patch;
+use crate::patch_kind::{self, PatchKind};
 use crate::pods;
 use crate::refusal::Refusal;
 use crate::request::{ObjectPath, Request, Route};
+use crate::reset::reset_fields;
 use crate::resources::Resource;
 use crate::scale;
+use crate::schema::{self, Library, Schema};
 use crate::state::State;
 use crate::store::{Key, Object};
 use crate::watch;
 use crate::write::Write;
+
+/// What every request for endpoints is told.
+const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+
+/// What the deletion of a job is told that does not say what is to happen to its pods.
+const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set \
+     propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 /// The API server. Clones share one cluster.
 #[derive(Clone, Debug)]
@@ -94,14 +105,21 @@ impl Service {
         if resource.namespaced == path.namespace.is_empty()
             && (!path.namespace.is_empty() || !path.name.is_empty())
         {
-            return Err(Refusal::no_such_path());
+            return discovery::no_path(&resource);
         }
+        PatchKind::check(request, &resource)?;
         let call = Call { service: self, request, resource: &resource, path };
-        let mut answer = call.answer()?;
-        if let Some(warning) = resource.custom.as_ref().and_then(|custom| custom.deprecation.as_ref()) {
-            let default = format!("{} {} is deprecated", resource.api_version(), resource.kind);
-            answer.warnings.push(if warning.is_empty() { default } else { warning.clone() });
+        let answer = options::check(request).and_then(|()| call.answer());
+        if answer.as_ref().is_err_and(|refusal| refusal.code == StatusCode::METHOD_NOT_ALLOWED) {
+            return answer;
         }
+        let jobs = resource.is("batch", "Job") && request.method == Method::DELETE;
+        let job = (jobs && DeleteOptions::of(request).is_ok_and(|options| options.propagation.is_none()))
+            .then(|| JOB_WARNING.to_owned());
+        let Some(warning) = deprecation(&resource).or(job) else { return answer };
+        // Refused requests are warned, too.
+        let mut answer = answer.unwrap_or_else(Answer::from);
+        answer.warnings.push(warning);
         Ok(answer)
     }
 
@@ -128,6 +146,16 @@ impl Service {
             Route::Objects(_) => discovery::page_not_found(),
         })
     }
+}
+
+/// What requests for an old resource are told.
+fn deprecation(resource: &Resource) -> Option<String> {
+    if resource.is("", "Endpoints") {
+        return Some(ENDPOINTS_WARNING.to_owned());
+    }
+    let warning = resource.custom.as_ref()?.deprecation.as_ref()?;
+    let default = || format!("{} {} is deprecated", resource.api_version(), resource.kind);
+    Some(if warning.is_empty() { default() } else { warning.clone() })
 }
 
 /// What monitoring may want to know, in Prometheus' text format and with the names of the real server.
@@ -179,6 +207,10 @@ impl Call<'_> {
             (&Method::PATCH, true) => "patch",
             (&Method::DELETE, true) => "delete",
             (&Method::DELETE, false) => "deletecollection",
+            (&Method::POST, true) if self.resource.custom.is_some() => "create",
+            (&Method::PUT, false) if self.resource.custom.is_some() => {
+                return Err(Refusal::bad_request("name must be provided"));
+            }
             _ => return Err(Refusal::method_not_allowed()),
         };
         // All namespaces can be listed and watched, not written.
@@ -191,6 +223,7 @@ impl Call<'_> {
             "list" => list::list(&self.service.lock(), self.request, self.resource, self.path),
             "get" => self.get(),
             "create" => self.create(),
+            "update" if self.is_created_by_update() => self.create(),
             "update" => self.write_main(|call, state, write, old| call.replace(state, write, old)),
             "patch" => self.patch(),
             "delete" => self.delete(),
@@ -205,6 +238,10 @@ impl Call<'_> {
 
     fn get(&self) -> Result<Answer, Refusal> {
         let state = self.service.lock();
+        let asked = list::parse_revision(self.request.query.text("resourceVersion"))?;
+        if asked > state.store.revision() {
+            return Err(list::too_large(asked, state.store.revision()));
+        }
         let past = list::past(&state, self.request, self.resource);
         let object = match &past {
             Some(objects) => objects.get(&self.key()).cloned(),
@@ -213,6 +250,13 @@ impl Call<'_> {
         let object = object.ok_or_else(|| Refusal::not_found(self.resource.target(), &self.path.name))?;
         let writer = Writer::new(self.request, self.resource, state.clock.now());
         Ok(Answer::bytes(StatusCode::OK, writer.object(&object)))
+    }
+
+    /// Events and leases can be written without asking whether they are there.
+    fn is_created_by_update(&self) -> bool {
+        matches!(self.resource.kind.as_str(), "Event" | "Lease")
+            && self.resource.custom.is_none()
+            && self.service.lock().store.get(self.resource.collection, &self.key()).is_none()
     }
 
     /// An answer with an object that was just written.
@@ -227,7 +271,10 @@ impl Call<'_> {
     }
 
     fn create(&self) -> Result<Answer, Refusal> {
-        let mut object = body::read(self.request)?;
+        let (mut object, duplicates) = body::read(self.request, &self.resource.kind)?;
+        if self.resource.custom.is_some() {
+            body::require_kind(self.request, &object, &self.resource.kind)?;
+        }
         if let Some(answer) = self.review(&object) {
             return Ok(answer);
         }
@@ -235,6 +282,7 @@ impl Call<'_> {
             return self.bind_by_body(&object);
         }
         let mut write = Write::new(self.request, self.resource, self.path);
+        write.duplicates = duplicates;
         write.decode(&mut object)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
@@ -251,7 +299,7 @@ impl Call<'_> {
 
     /// Questions that are answered and not stored.
     fn review(&self, object: &Value) -> Option<Answer> {
-        let mut answer = object.clone();
+        let mut answer = object.is_object().then(|| object.clone())?;
         answer["apiVersion"] = Value::from(self.resource.api_version());
         answer["kind"] = Value::from(self.resource.kind.as_str());
         if !answer["metadata"].is_object() {
@@ -287,7 +335,8 @@ impl Call<'_> {
     }
 
     fn replace(&self, state: &mut State, write: &mut Write<'_>, old: &Arc<Object>) -> Result<Value, Refusal> {
-        let mut object = body::read(self.request)?;
+        let (mut object, duplicates) = body::read(self.request, &self.resource.kind)?;
+        write.duplicates = duplicates;
         write.decode(&mut object)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
@@ -296,14 +345,9 @@ impl Call<'_> {
     }
 
     fn patch(&self) -> Result<Answer, Refusal> {
-        let kind = PatchKind::of(&self.request.content_type)?;
+        let kind = PatchKind::of(&self.request.content_type).ok_or_else(Refusal::unknown_media_type)?;
         if kind != PatchKind::Apply {
             return self.write_main(|call, state, write, old| call.patched(kind, state, write, old));
-        }
-        if self.request.query.text("fieldManager").is_empty() {
-            let error =
-                crate::field_error::FieldError::required("fieldManager", "is required for apply patch");
-            return Err(Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
         }
         self.apply()
     }
@@ -318,7 +362,8 @@ impl Call<'_> {
         let writer = Writer::new(self.request, self.resource, state.clock.now());
         let mut object = writer.value(old);
         kind.patch(&mut object, &self.request.body, self.resource)?;
-        write.decode(&mut object)?;
+        let text = object.to_string();
+        write.decode(&mut object).map_err(|refusal| patch_kind::unreadable(&text, &refusal))?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
         }
@@ -326,12 +371,13 @@ impl Call<'_> {
     }
 
     fn apply(&self) -> Result<Answer, Refusal> {
-        let mut applied = body::yaml(&self.request.body)?;
+        let applied = body::apply_patch(&self.request.body)?;
         let mut write = Write::new(self.request, self.resource, self.path);
-        write.decode(&mut applied)?;
+        write.applies = true;
         if applied["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }
+        write.check_applied(&applied)?;
         let name = crate::write::name_of(&applied).to_owned();
         if name != self.path.name {
             return Err(Refusal::bad_request(format!(
@@ -348,10 +394,16 @@ impl Call<'_> {
             subresource: &self.path.subresource,
             api_version: self.resource.api_version(),
             now: &now,
+            reset: reset_fields(self.resource, &self.path.subresource),
         };
-        let live = old.as_ref().map(|old| old.value(self.resource));
+        let writer = Writer::new(self.request, self.resource, state.clock.now());
+        let live = old.as_ref().map(|old| writer.value(old));
         let force = self.request.query.flag("force");
-        let object = patch::apply::apply(live.as_ref(), &applied, &manager, force, self.resource.schema())?;
+        let schema = self.resource.schema();
+        let mut object = patch::apply::apply(live.as_ref(), &applied, &manager, force, schema)?;
+        if self.resource.group == "events.k8s.io" {
+            events::to_core(&mut object);
+        }
         let (code, object) = match old {
             Some(old) => (StatusCode::OK, write.store_applied(&mut state, &old, object)?),
             None if self.path.subresource.is_empty() => {
@@ -373,6 +425,10 @@ impl Call<'_> {
         let result = delete::delete(&mut state, self.resource, &self.key(), &options)?;
         chores::run(&mut state);
         let writer = Writer::new(self.request, self.resource, state.clock.now());
+        let mut result = result;
+        if self.resource.group == "events.k8s.io" && result["kind"] == "Event" {
+            events::from_core(&mut result);
+        }
         let shown = if result["kind"] == "Status" { result } else { writer.formed(result) };
         Ok(Answer::json(StatusCode::OK, &shown))
     }
@@ -405,7 +461,12 @@ impl Call<'_> {
 
     fn subresource(&self) -> Result<Answer, Refusal> {
         let name = self.path.subresource.as_str();
-        let Some(subresource) = self.resource.subresource(name) else { return Err(Refusal::no_such_path()) };
+        let Some(subresource) = self.resource.subresource(name) else {
+            return Err(match &self.resource.custom {
+                Some(_) => Refusal::not_found(self.resource.target(), &self.path.name),
+                None => Refusal::no_such_path(),
+            });
+        };
         let verb = match self.request.method {
             Method::GET => "get",
             Method::POST => "create",
@@ -414,11 +475,14 @@ impl Call<'_> {
             _ => "",
         };
         if !subresource.verbs.iter().any(|one| one == verb) {
-            return Err(Refusal::method_not_allowed());
+            return Err(match &self.resource.custom {
+                Some(_) => Refusal::verb_not_supported(self.resource.target(), &self.request.method),
+                None => Refusal::method_not_allowed(),
+            });
         }
         match (name, verb) {
             ("binding", _) => {
-                let body = body::read(self.request)?;
+                let (body, _) = body::read(self.request, "Binding")?;
                 self.bind(&self.key(), &body)
             }
             ("eviction", _) => self.evict(),
@@ -457,12 +521,17 @@ impl Call<'_> {
     }
 
     fn evict(&self) -> Result<Answer, Refusal> {
-        let eviction = body::read(self.request)?;
+        let (mut eviction, _) = body::read(self.request, "Eviction")?;
+        let schema = Library::built_in().kind("policy/v1", "Eviction").unwrap_or_else(Schema::anything);
+        let mut write = Write::new(self.request, self.resource, self.path);
+        write.note_unknown("Eviction", "v1", schema::decode_built_in(&schema, &mut eviction)?)?;
         let mut state = self.service.lock();
         let answer =
             pods::evict(&mut state, self.resource, &self.key(), &eviction, self.request.is_dry_run())?;
         chores::run(&mut state);
-        Ok(Answer::json(StatusCode::CREATED, &answer))
+        let mut answer = Answer::json(StatusCode::CREATED, &answer);
+        answer.warnings = write.warnings;
+        Ok(answer)
     }
 
     fn scale(&self) -> Result<Answer, Refusal> {
@@ -472,10 +541,10 @@ impl Call<'_> {
         let mut object = old.value(self.resource);
         let mut shown = scale::of(self.resource, &object)?;
         if self.request.method == Method::PATCH {
-            let kind = PatchKind::of(&self.request.content_type)?;
+            let kind = PatchKind::of(&self.request.content_type).ok_or_else(Refusal::unknown_media_type)?;
             kind.patch(&mut shown, &self.request.body, self.resource)?;
         } else {
-            shown = body::read(self.request)?;
+            shown = body::read(self.request, "Scale")?.0;
         }
         let version = shown["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !version.is_empty() && version != old.revision.to_string() {
@@ -485,45 +554,5 @@ impl Call<'_> {
         let object = write.update(&mut state, &old, object)?;
         chores::run(&mut state);
         Ok(Answer::json(StatusCode::OK, &scale::of(self.resource, &object)?))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PatchKind {
-    Json,
-    Merge,
-    Strategic,
-    Apply,
-}
-
-impl PatchKind {
-    fn of(content_type: &str) -> Result<Self, Refusal> {
-        match content_type.split(';').next().unwrap_or_default().trim() {
-            "application/json-patch+json" => Ok(Self::Json),
-            "application/merge-patch+json" => Ok(Self::Merge),
-            "application/strategic-merge-patch+json" => Ok(Self::Strategic),
-            "application/apply-patch+yaml" => Ok(Self::Apply),
-            _ => Err(Refusal::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
-        }
-    }
-
-    fn patch(self, object: &mut Value, body: &[u8], resource: &Resource) -> Result<(), Refusal> {
-        let patch = body::json(body)?;
-        match self {
-            Self::Json => patch::json_patch(object, &patch),
-            Self::Merge => {
-                patch::merge_patch(object, &patch);
-                Ok(())
-            }
-            Self::Strategic if resource.custom.is_some() => Err(Refusal::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
-            Self::Strategic => patch::strategic_merge_patch(object, &patch, resource.schema()),
-            Self::Apply => Err(Refusal::unsupported_media_type("server-side apply is not possible here")),
-        }
     }
 }

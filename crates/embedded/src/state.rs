@@ -150,17 +150,19 @@ pub(crate) fn selectable(resource: &Resource) -> &[&'static str] {
         ("", "Namespace") => &["status.phase"],
         ("", "ReplicationController") | ("apps", "ReplicaSet") => &["status.replicas"],
         ("batch", "Job") => &["status.successful"],
+        ("resource.k8s.io", "ResourceSlice") => &["spec.nodeName", "spec.driver"],
         _ => &[],
     }
 }
 
 fn selectable_fields(resource: &Resource, value: &Value) -> Box<[(&'static str, Box<str>)]> {
-    let read = |path: &'static str| match &resource.custom {
-        Some(_) => path
+    let own = resource.custom.is_some() || resource.kind == "ResourceSlice";
+    let read = |path: &'static str| match own {
+        true => path
             .split('.')
             .try_fold(value, |value, key| value.get(key))
             .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
-        None => kinds::field_value("", &resource.kind, value, path)
+        false => kinds::field_value("", &resource.kind, value, path)
             .or_else(|| kinds::field_value(&resource.group, &resource.kind, value, path)),
     };
     selectable(resource).iter().map(|path| (*path, read(path).unwrap_or_default().into())).collect()

@@ -51,7 +51,7 @@ pub(crate) fn watch(
         for object in objects.values().filter(|object| selection.matches(object)) {
             ready.push_back(writer.event("ADDED", object, std::mem::take(&mut first)));
         }
-        if initial == Some(true) {
+        if initial == Some(true) && query.flag("allowWatchBookmarks") {
             ready.push_back(writer.bookmark(current, true));
         }
     } else if asked != 0 {
@@ -121,18 +121,16 @@ fn check_initial_events(query: &Query) -> Result<Option<bool>, Refusal> {
         );
     }
     if matching != "NotOlderThan" {
-        let error =
-            FieldError::not_supported("resourceVersionMatch", &Value::from(matching), &["NotOlderThan"]);
-        return Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[error]));
+        let errors = [
+            FieldError::forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ),
+            FieldError::not_supported("resourceVersionMatch", &Value::from(matching), &["NotOlderThan"]),
+        ];
+        return Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &errors));
     }
-    let wanted = query.flag("sendInitialEvents");
-    if wanted && !query.flag("allowWatchBookmarks") {
-        return refuse(
-            "allowWatchBookmarks",
-            "sendInitialEvents requires setting allowWatchBookmarks to true",
-        );
-    }
-    Ok(Some(wanted))
+    Ok(Some(query.flag("sendInitialEvents")))
 }
 
 /// A watch that a client listens to.

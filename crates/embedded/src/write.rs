@@ -5,12 +5,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::admission;
+use crate::events;
 use crate::field_error::FieldError;
 use crate::kinds;
-use crate::patch::apply::Manager;
+use crate::patch::apply::{Manager, shown_type};
 use crate::patch::managed_fields;
 use crate::refusal::{Cause, Refusal};
 use crate::request::{ObjectPath, Request};
+use crate::reset::reset_fields;
 use crate::resources::Resource;
 use crate::schema;
 use crate::state::State;
@@ -31,6 +33,12 @@ pub(crate) struct Write<'a> {
     /// `Ignore`, `Warn` or `Strict`.
     pub(crate) field_validation: String,
     pub(crate) warnings: Vec<String>,
+    /// Fields that the body had more than once.
+    pub(crate) duplicates: Vec<String>,
+    /// Whether the body names the object that it replaces, and not only fields of it.
+    replaces: bool,
+    /// Whether server-side apply made the object, with its managed fields.
+    pub(crate) applies: bool,
 }
 
 impl<'a> Write<'a> {
@@ -42,34 +50,45 @@ impl<'a> Write<'a> {
             dry_run: request.is_dry_run(),
             field_validation: request.query.text("fieldValidation").to_owned(),
             warnings: Vec::new(),
+            duplicates: Vec::new(),
+            replaces: request.method == http::Method::PUT,
+            applies: false,
         }
     }
 
     fn context<'b>(&'b self, namespace: &'b str, now: &'b str) -> kinds::Context<'b> {
-        kinds::Context { group: &self.resource.group, kind: &self.resource.kind, namespace, now }
+        // Events of both groups are stored as those of the core group.
+        let group = if self.resource.kind == "Event" { "" } else { &self.resource.group };
+        kinds::Context { group, kind: &self.resource.kind, namespace, now }
     }
 
     /// Checks what a client sent against the type and takes out what the type does not have.
     pub(crate) fn decode(&mut self, object: &mut Value) -> Result<(), Refusal> {
         check_type(self.resource, object)?;
-        let resource = self.resource;
-        let unknown = if resource.custom.is_some() {
-            check_metadata_shape(object)?;
-            resource.schema().prune(object)
-        } else {
-            schema::decode_built_in(resource.schema(), object)?
-        };
-        if unknown.is_empty() {
+        let unknown = self.unknown_fields(object)?;
+        let (kind, version) = (&self.resource.kind, &self.resource.version);
+        self.note_unknown(&kind.clone(), &version.clone(), unknown)
+    }
+
+    /// Warns of fields that the type does not have, or refuses them.
+    pub(crate) fn note_unknown(
+        &mut self,
+        kind: &str,
+        version: &str,
+        unknown: Vec<String>,
+    ) -> Result<(), Refusal> {
+        let duplicate = std::mem::take(&mut self.duplicates);
+        let duplicate = duplicate.into_iter().map(|path| format!("duplicate field \"{path}\""));
+        let unknown = unknown.into_iter().map(|path| format!("unknown field \"{path}\""));
+        let mut texts: Vec<String> = duplicate.chain(unknown).collect();
+        if texts.is_empty() {
             return Ok(());
         }
-        let mut texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
         match self.field_validation.as_str() {
             "Ignore" => {}
             "Strict" => {
-                let (kind, version) = (&resource.kind, &resource.version);
-                let prefix = format!("{kind} in version \"{version}\" cannot be handled as a {kind}");
                 return Err(Refusal::bad_request(format!(
-                    "{prefix}: strict decoding error: {}",
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {}",
                     texts.join(", ")
                 )));
             }
@@ -78,11 +97,38 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
+    fn unknown_fields(&self, object: &mut Value) -> Result<Vec<String>, Refusal> {
+        if self.resource.custom.is_some() {
+            schema::decode_custom(self.resource.schema(), object)
+        } else {
+            schema::decode_built_in(self.resource.schema(), object)
+        }
+    }
+
+    /// What is applied are the fields that are there, not those that the type always has.
+    pub(crate) fn check_applied(&self, applied: &Value) -> Result<(), Refusal> {
+        if applied["kind"] != self.resource.kind.as_str() {
+            return Err(Refusal::bad_request(format!("invalid object type: {}", shown_type(applied))));
+        }
+        let why = match self.unknown_fields(&mut applied.clone()) {
+            Ok(unknown) => match unknown.first() {
+                Some(path) => format!(".{path}: field not declared in schema"),
+                None => return Ok(()),
+            },
+            Err(refusal) => refusal.message,
+        };
+        let text = |field: &str| applied["metadata"][field].as_str().unwrap_or_default();
+        let object = format!("{}/{}; {}", text("namespace"), text("name"), shown_type(applied));
+        let message = format!("failed to create typed patch object ({object}): {why}");
+        Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message))
+    }
+
     /// Creates an object and returns it as stored.
     pub(crate) fn create(&mut self, state: &mut State, mut object: Value) -> Result<Value, Refusal> {
         let now = state.now();
         let resource = self.resource;
         self.place(&mut object)?;
+        self.warn_of_finalizers(&object);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         admission::check_namespace(state, resource, &namespace, name_of(&object))?;
         if object["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
@@ -92,19 +138,23 @@ impl<'a> Write<'a> {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
-        let managed = object["metadata"]["managedFields"].take();
+        let applied = object["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty())
+            && self.applies;
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            for field in
-                SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation", "managedFields"])
-            {
+            for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation"]) {
                 metadata.remove(*field);
             }
         }
-        // Jobs are labelled with their UID, so it comes first.
+        self.fill_defaults(&mut object, &namespace, &now);
+        // Server-side apply tracks its own.
+        if !applied {
+            object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+            self.track(None, &mut object, &now);
+        }
+        self.name(state, &mut object, &namespace)?;
         object["metadata"]["creationTimestamp"] = Value::from(now.as_str());
         object["metadata"]["uid"] = Value::from(state.new_uid());
         self.prepare_create(state, &mut object, &namespace, &now)?;
-        self.name(state, &mut object, &namespace)?;
         let errors = self.creation_errors(&object, &namespace, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
@@ -114,12 +164,6 @@ impl<'a> Write<'a> {
             return Err(Refusal::already_exists(resource.target(), &name));
         }
         admission::allocate(state, resource, &mut object);
-        if managed.as_array().is_some_and(|entries| !entries.is_empty()) {
-            // Set by server-side apply, which tracks its own.
-            object["metadata"]["managedFields"] = managed;
-        } else {
-            managed_fields::track_update(None, &mut object, &self.manager(&now), resource.schema());
-        }
         if !self.dry_run {
             state.put(resource, &mut object);
         }
@@ -132,6 +176,55 @@ impl<'a> Write<'a> {
             subresource: &self.path.subresource,
             api_version: self.resource.api_version(),
             now,
+            reset: reset_fields(self.resource, &self.path.subresource),
+        }
+    }
+
+    /// Notes who set what; to be called when all defaults are filled in and nothing else is decided yet.
+    fn track(&self, before: Option<&Value>, object: &mut Value, now: &str) {
+        let before = before.map(|before| self.tracked(before));
+        let mut tracked = self.tracked(object);
+        managed_fields::track_update(before.as_ref(), &mut tracked, &self.manager(now), self.resource.schema());
+        match tracked["metadata"]["managedFields"].take() {
+            Value::Null => {
+                object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+            }
+            fields => object["metadata"]["managedFields"] = fields,
+        }
+    }
+
+    /// The object in the form in which its fields have owners.
+    fn tracked(&self, object: &Value) -> Value {
+        let mut tracked = object.clone();
+        if self.resource.custom.is_some() {
+            return tracked;
+        }
+        if self.resource.group == "events.k8s.io" {
+            events::from_core(&mut tracked);
+        }
+        if self.resource.is("apps", "DaemonSet") {
+            count_template(&mut tracked);
+        }
+        // Fields that are always written, if as null, are not set by anybody.
+        if let Some(map) = tracked.as_object_mut() {
+            map.retain(|_, value| !value.is_null());
+        }
+        tracked
+    }
+
+    /// Finalizers of custom objects may have any name, but a domain keeps them apart.
+    fn warn_of_finalizers(&mut self, object: &Value) {
+        if self.resource.custom.is_none() {
+            return;
+        }
+        let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        for name in finalizers.filter_map(Value::as_str) {
+            if !name.contains('/') && !matches!(name, "orphan" | "foregroundDeletion" | "kubernetes") {
+                self.warnings.push(format!(
+                    "metadata.finalizers: \"{name}\": prefer a domain-qualified finalizer name to avoid \
+                     accidental conflicts with other finalizer writers"
+                ));
+            }
         }
     }
 
@@ -173,13 +266,22 @@ impl<'a> Write<'a> {
                 map.remove("status");
             }
             object["metadata"]["generation"] = Value::from(1);
+            // A status that is a default comes back when the object is read.
             self.resource.schema().apply_defaults(object);
             return Ok(());
         }
-        kinds::default(&context, object);
-        kinds::prepare_create(&context, object);
         admission::on_create(state, self.resource, object, namespace)?;
+        kinds::prepare_create(&context, object);
         Ok(())
+    }
+
+    /// The defaults that belong to the type.
+    fn fill_defaults(&self, object: &mut Value, namespace: &str, now: &str) {
+        if self.resource.custom.is_some() {
+            self.resource.schema().apply_defaults(object);
+        } else {
+            kinds::default(&self.context(namespace, now), object);
+        }
     }
 
     /// Gives a generated name.
@@ -189,6 +291,10 @@ impl<'a> Write<'a> {
         }
         let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default();
         if prefix.is_empty() {
+            // Limit ranges are the one kind that gets along without.
+            if self.resource.is("", "LimitRange") {
+                object["metadata"]["name"] = Value::from(state.new_uid());
+            }
             return Ok(());
         }
         // Room for the random end: names are at most 63 characters long where this matters.
@@ -212,8 +318,16 @@ impl<'a> Write<'a> {
         let context = self.context(namespace, now);
         let custom = self.resource.custom.is_some();
         let mut errors = kinds::validate_metadata(&context, object, self.resource.namespaced, !custom);
+        if takes_any_finalizer(self.resource) {
+            errors.retain(|error| !error.field.starts_with("metadata.finalizers"));
+        }
         if custom {
+            let wrong = errors.iter().any(|error| error.mistake != crate::field_error::Mistake::Invalid);
             errors.extend(self.resource.schema().validate(object, None));
+            let unchecked = FieldError::unchecked_rules();
+            if wrong && self.resource.schema().has_rules() && !errors.contains(&unchecked) {
+                errors.push(unchecked);
+            }
         } else {
             errors.extend(kinds::validate_create(&context, object));
             errors.extend(self.schema_errors(object));
@@ -236,7 +350,7 @@ impl<'a> Write<'a> {
     }
 
     fn invalid(&self, object: &Value, errors: &[FieldError]) -> Refusal {
-        Refusal::invalid(&self.resource.group, &self.resource.kind, name_of(object), errors)
+        Refusal::invalid(self.resource.told_group(), &self.resource.kind, name_of(object), errors)
     }
 
     /// Replaces an object and returns it as stored.
@@ -249,16 +363,16 @@ impl<'a> Write<'a> {
         mut object: Value,
     ) -> Result<Value, Refusal> {
         let now = state.now();
-        let resource = self.resource;
-        let before = old.value(resource);
+        let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
         self.keep_server_fields(&before, &mut object);
+        self.fill_defaults(&mut object, &self.path.namespace, &now);
+        self.track(Some(&before), &mut object, &now);
         self.prepare_update(state, &before, &mut object, &now)?;
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
-        managed_fields::track_update(Some(&before), &mut object, &self.manager(&now), resource.schema());
         self.store_update(state, &before, object)
     }
 
@@ -273,9 +387,8 @@ impl<'a> Write<'a> {
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
         self.keep_server_fields(&before, &mut object);
-        let managed = object["metadata"]["managedFields"].clone();
+        self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.prepare_update(state, &before, &mut object, &now)?;
-        object["metadata"]["managedFields"] = managed;
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
@@ -293,7 +406,8 @@ impl<'a> Write<'a> {
             return Ok(object);
         }
         if done {
-            state.remove(self.resource, &mut object);
+            // Watchers are told the last state that was stored; the client sees its own change.
+            state.remove(self.resource, &mut before.clone());
         } else {
             state.put(self.resource, &mut object);
         }
@@ -326,22 +440,28 @@ impl<'a> Write<'a> {
         }
         let (is, stated) = (&before["metadata"]["uid"], metadata["uid"].as_str().unwrap_or_default());
         if !stated.is_empty() && is.as_str() != Some(stated) {
+            if !self.replaces {
+                let error = FieldError::invalid("metadata.uid", &Value::from(stated), "field is immutable");
+                return Err(self.invalid(object, &[error.clone(), error]));
+            }
             let why = format!(
-                "Precondition failed: UID in precondition: {stated}, UID in object meta: {}",
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{name}, ResourceVersion: 0, \
+                 AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {}",
+                self.resource.plural,
+                self.path.namespace,
                 is.as_str().unwrap_or_default()
             );
             return Err(Refusal::conflict(target, &name, &why));
         }
         let version = metadata["resourceVersion"].as_str().unwrap_or_default();
-        let required = self.resource.custom.is_some();
-        if (version.is_empty() || version == "0") && required {
+        if (version.is_empty() || version == "0") && needs_version(self.resource) {
             let error = FieldError {
                 mistake: crate::field_error::Mistake::Invalid,
                 field: "metadata.resourceVersion".to_owned(),
                 shown: Some("0".to_owned()),
                 detail: "must be specified for an update".to_owned(),
             };
-            return Err(self.invalid(object, &[error]));
+            return Err(Refusal::invalid(self.resource.told_group(), &self.resource.plural, &name, &[error]));
         }
         if !version.is_empty()
             && version != "0"
@@ -378,10 +498,8 @@ impl<'a> Write<'a> {
         let status = self.path.subresource == "status";
         if let Some(custom) = &self.resource.custom {
             prepare_custom_update(custom.status, status, before, object);
-            self.resource.schema().apply_defaults(object);
             return Ok(());
         }
-        kinds::default(&context, object);
         if status {
             kinds::prepare_status_update(&context, object, before);
         } else if self.path.subresource == "finalize" {
@@ -401,7 +519,11 @@ impl<'a> Write<'a> {
         let context = self.context(&namespace, now);
         let custom = self.resource.custom.is_some();
         let mut errors = kinds::validate_metadata(&context, object, self.resource.namespaced, !custom);
-        errors.extend(kinds::validate_metadata_update(object, before));
+        let metadata = kinds::validate_metadata_update(object, before);
+        if !checks_metadata_once(self.resource) {
+            errors.extend(metadata.clone());
+        }
+        errors.extend(metadata);
         if custom {
             errors.extend(self.resource.schema().validate(object, Some(before)));
         } else if self.path.subresource == "status" {
@@ -411,6 +533,17 @@ impl<'a> Write<'a> {
             errors.extend(self.schema_errors(object));
         }
         errors
+    }
+}
+
+/// How often a template changed is a field inside the server and an annotation outside, so that it is always there.
+fn count_template(daemon_set: &mut Value) {
+    let annotations = &mut daemon_set["metadata"]["annotations"];
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| Value::from("0"));
     }
 }
 
@@ -463,48 +596,93 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
 }
 
+/// Kinds that cannot be replaced without knowing what is replaced.
+fn needs_version(resource: &Resource) -> bool {
+    resource.custom.is_some()
+        || matches!(
+            resource.kind.as_str(),
+            "CustomResourceDefinition"
+                | "Lease"
+                | "RuntimeClass"
+                | "PodDisruptionBudget"
+                | "CSIDriver"
+                | "CSINode"
+                | "CSIStorageCapacity"
+                | "VolumeAttachment"
+        )
+}
+
+/// Kinds whose rules do not look at finalizers.
+fn takes_any_finalizer(resource: &Resource) -> bool {
+    resource.custom.is_none()
+        && (matches!(resource.kind.as_str(), "Lease" | "RuntimeClass" | "PodDisruptionBudget")
+            || resource.is("", "Event"))
+}
+
+/// Most kinds' own rules repeat those on changed metadata, which shows in the causes of a refusal.
+fn checks_metadata_once(resource: &Resource) -> bool {
+    resource.custom.is_none()
+        && matches!(
+            resource.kind.as_str(),
+            "LimitRange"
+                | "PersistentVolume"
+                | "PodDisruptionBudget"
+                | "CSINode"
+                | "VolumeAttachment"
+                | "EndpointSlice"
+        )
+        || resource.is("", "Event")
+}
+
 pub(crate) fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 /// The body must be of the type that the path names.
-fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
-    if !object.is_object() {
-        return Err(Refusal::bad_request(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type \
-             struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
-             \"json:\\\"kind,omitempty\\\"\" }}",
-            go_type(object)
-        )));
-    }
+pub(crate) fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
     let api_version = resource.api_version().to_owned();
     let stated = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let (version, kind) = (stated("apiVersion"), stated("kind"));
-    if !kind.is_empty() && kind != resource.kind {
-        let message = if version.is_empty() || version == api_version {
-            format!(
-                "{kind} in version \"{}\" cannot be handled as a {}: converting ({kind}) to ({}): unknown conversion",
-                resource.version, resource.kind, resource.kind
-            )
-        } else {
-            type_mismatch(&api_version, &version)
-        };
-        return Err(Refusal::bad_request(message));
-    }
-    if !version.is_empty() && version != api_version {
-        return Err(Refusal::bad_request(type_mismatch(&api_version, &version)));
+    let wrong_version = !version.is_empty() && version != api_version;
+    if resource.custom.is_some() {
+        if wrong_version {
+            return Err(Refusal::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({api_version})"
+            )));
+        }
+        if !kind.is_empty() && kind != resource.kind {
+            let why = format!("must be {}", resource.kind);
+            let error = FieldError::invalid("kind", &Value::from(kind.as_str()), why);
+            return Err(Refusal::invalid(&resource.group, &kind, name_of(object), &[error]));
+        }
+    } else if wrong_version || (!kind.is_empty() && kind != resource.kind) {
+        return Err(unknown_type(resource, &version, &kind));
     }
     object["apiVersion"] = Value::from(api_version);
     object["kind"] = Value::from(resource.kind.as_str());
     Ok(())
 }
 
-fn type_mismatch(expected: &str, stated: &str) -> String {
-    format!("the API version in the data ({stated}) does not match the expected API version ({expected})")
+fn unknown_type(resource: &Resource, version: &str, kind: &str) -> Refusal {
+    let version = if version.is_empty() { resource.api_version() } else { version };
+    let kind = if kind.is_empty() { &resource.kind } else { kind };
+    let prefix = format!(
+        "{kind} in version \"{}\" cannot be handled as a {}",
+        version.rsplit('/').next().unwrap_or_default(),
+        resource.kind
+    );
+    let why = if schema::Library::built_in().kind(version, kind).is_some() {
+        format!("converting ({kind}) to ({}): unknown conversion", resource.kind)
+    } else {
+        format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )
+    };
+    Refusal::bad_request(format!("{prefix}: {why}"))
 }
 
 /// What Go calls a JSON value.
-fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Array(_) => "array",
         Value::String(_) => "string",
@@ -513,34 +691,6 @@ fn go_type(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Object(_) => "object",
     }
-}
-
-/// Metadata of custom objects is typed even where their schema is not.
-fn check_metadata_shape(object: &Value) -> Result<(), Refusal> {
-    let metadata = &object["metadata"];
-    let wrong = |field: &str, value: &Value, go: &str| {
-        Refusal::bad_request(format!(
-            "json: cannot unmarshal {} into Go struct field ObjectMeta.metadata.{field} of type {go}",
-            go_type(value)
-        ))
-    };
-    if !metadata.is_null() && !metadata.is_object() {
-        return Err(wrong("", metadata, "v1.ObjectMeta"));
-    }
-    for field in ["name", "namespace", "generateName", "resourceVersion", "uid"] {
-        let value = &metadata[field];
-        if !value.is_null() && !value.is_string() {
-            return Err(wrong(field, value, "string"));
-        }
-    }
-    for field in ["labels", "annotations"] {
-        for value in metadata[field].as_object().into_iter().flat_map(Map::values) {
-            if !value.is_string() {
-                return Err(wrong(field, value, "string"));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The refusal of writes into a namespace that is going.

@@ -107,7 +107,7 @@ fn play((requests, answers): (&str, &str)) {
         assert_eq!(request["case"], answer["case"], "record the answers anew");
         let base = request["of"].as_str().and_then(|name| bases.get(name)).expect("the base is known");
         let mut object = base.clone();
-        json_patch::merge(
+        embedded::patch::merge_patch(
             &mut object,
             &request["with"].as_object().map_or(json!({}), |_| request["with"].clone()),
         );
@@ -122,7 +122,7 @@ fn play((requests, answers): (&str, &str)) {
         for (index, (step, expected)) in steps.iter().zip(&expected[1..]).enumerate() {
             let (verb, patch) = step.as_object().and_then(|step| step.iter().next()).expect("a step");
             let mut changed = stored.clone();
-            json_patch::merge(&mut changed, patch);
+            embedded::patch::merge_patch(&mut changed, patch);
             compare(&mut problems, request, index + 1, &change(verb, changed, &stored), expected);
             if expected["stored"].is_object() {
                 stored = expected["stored"].clone();

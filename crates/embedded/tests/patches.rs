@@ -66,6 +66,7 @@ impl Step {
             subresource: &self.subresource,
             api_version: api_version.unwrap_or_default(),
             now: &now,
+            reset: if self.subresource == "status" { &["spec"] } else { &["status"] },
         };
         let mut object = self.before.clone().unwrap_or_default();
         match self.verb.as_str() {

@@ -326,12 +326,14 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
 
 fn claims(pod_name: &str, spec: &PodSpec) -> Vec<ClaimUse> {
     let volumes = spec.volumes.iter().flatten();
+    let mut seen = BTreeSet::new();
     volumes
         .filter_map(|volume| {
             let claim = volume.persistent_volume_claim.as_ref().map(|source| source.claim_name.clone());
             let ephemeral = claim.is_none() && volume.ephemeral.is_some();
             let name = claim.or_else(|| ephemeral.then(|| format!("{pod_name}-{}", volume.name)))?;
-            Some(ClaimUse { name, ephemeral })
+            // A claim may be mounted twice and is one claim all the same.
+            seen.insert(name.clone()).then_some(ClaimUse { name, ephemeral })
         })
         .collect()
 }

@@ -12,8 +12,11 @@ pub(crate) struct Plan {
     /// Pods on nodes.
     pub(crate) placed: Vec<Value>,
     pub(crate) waiting: Vec<Value>,
+    /// Whether important pods that were promised a node stay and keep others off it.
+    pub(crate) promises_stay: bool,
 }
 
+pub(crate) const HIGHEST_PRIORITY: i32 = 1000;
 const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
 pub(crate) const DRIVER: &str = "csi.example.com";
 const ZONES: [&str; 3] = ["z1", "z2", "z3"];
@@ -47,8 +50,8 @@ pub(crate) fn shared() -> Vec<Value> {
     for (name, value, policy) in [
         ("low", -10, "PreemptLowerPriority"),
         ("middle", 100, "PreemptLowerPriority"),
-        ("high", 1000, "PreemptLowerPriority"),
-        ("polite", 1000, "Never"),
+        ("high", HIGHEST_PRIORITY, "PreemptLowerPriority"),
+        ("polite", HIGHEST_PRIORITY, "Never"),
     ] {
         objects.push(json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
             "metadata": {"name": name}, "value": value, "preemptionPolicy": policy}));
@@ -122,7 +125,7 @@ pub(crate) fn generate(seed: u64) -> Plan {
     }
     let waiting =
         (0..12).map(|index| waiting_pod(&mut dice, &format!("waiting-{index}"), &names, &claims)).collect();
-    Plan { objects, placed, waiting }
+    Plan { objects, placed, waiting, promises_stay: seed % 2 == 1 }
 }
 
 fn node(dice: &mut Dice, name: &str) -> Value {
@@ -401,6 +404,8 @@ fn mount(dice: &mut Dice, pod: &mut Value, claims: &[String]) {
         volumes
             .push(json!({"name": format!("volume-{index}"), "persistentVolumeClaim": {"claimName": claim}}));
     }
+    // kube-scheduler stumbles over a claim that is mounted twice.
+    volumes.dedup_by_key(|volume| volume["persistentVolumeClaim"].clone());
     if dice.chance(5) {
         volumes.push(json!({"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {
             "accessModes": ["ReadWriteOnce"], "storageClassName": "wait", "resources": {"requests": {"storage": "1Gi"}}}}}}));

@@ -1,6 +1,6 @@
 //! Random clusters on a real API server with the real kube-scheduler.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use controlplane::scheduler::{Key, Scheduler};
@@ -14,7 +14,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::generate::{DRIVER, generate, shared};
+use crate::generate::{DRIVER, HIGHEST_PRIORITY, generate, shared};
 use crate::replay::{GONE, Recording, Step, Verdict, judge, key, observe};
 
 const KINDS: [(&str, &str); 9] = [
@@ -170,15 +170,23 @@ impl Live {
                     pod["spec"]
                 ));
             }
-            if let Verdict::Bound(_) = verdict {
-                let started = format!("2026-01-02T00:00:{index:02}Z");
-                self.patch_status(&pod, &json!({"status": {"startTime": started, "phase": "Running"}})).await;
-            } else {
-                self.delete(&pod).await;
+            let mut gone_pod = None;
+            match &verdict {
+                Verdict::Bound(_) => {
+                    let started = format!("2026-01-02T00:00:{index:02}Z");
+                    self.patch_status(&pod, &json!({"status": {"startTime": started, "phase": "Running"}}))
+                        .await;
+                }
+                // A promise to a less important pod could be broken, and it would go on to preempt in between.
+                Verdict::Refused { nominated: Some(_), .. }
+                    if plan.promises_stay && pod["spec"]["priority"] == HIGHEST_PRIORITY => {}
+                Verdict::Refused { .. } => {
+                    self.delete(&pod).await;
+                    gone_pod = Some(gone(&pod));
+                }
             }
             let after = self.changes(&mut known).await;
-            let gone = matches!(verdict, Verdict::Refused { .. }).then(|| gone(&pod));
-            let after: Vec<Value> = after.into_iter().chain(gone).collect();
+            let after: Vec<Value> = after.into_iter().chain(gone_pod).collect();
             for object in &after {
                 observe(&mut ours, object);
             }
@@ -257,7 +265,9 @@ impl Live {
     async fn bind_volumes(&self, pod: &Value, node: &str) {
         let state = self.list(&["PersistentVolume", "PersistentVolumeClaim"]).await;
         let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-        for claim_name in volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str()) {
+        let claims: BTreeSet<&str> =
+            volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str()).collect();
+        for claim_name in claims {
             let claim_key = ("default".to_owned(), claim_name.to_owned());
             let Some(claim) = state.get(&("PersistentVolumeClaim".to_owned(), claim_key)) else { continue };
             if !claim["spec"]["volumeName"].is_null() {
@@ -334,27 +344,40 @@ fn trimmed(mut object: Value) -> Value {
         &["managedFields", "resourceVersion", "generation", "creationTimestamp"],
     );
     remove(&mut object, "/metadata/annotations", &["state", "started"]);
-    let noise = [
-        "dnsPolicy",
-        "restartPolicy",
-        "schedulerName",
-        "securityContext",
-        "enableServiceLinks",
-        "priorityClassName",
-        "automountServiceAccountToken",
-        "terminationGracePeriodSeconds",
-        "runtimeClassName",
+    let accounting = [
+        "qosClass",
+        "observedGeneration",
+        "lastPhaseTransitionTime",
+        "capacity",
+        "daemonEndpoints",
+        "nodeInfo",
     ];
-    if object["kind"] == "Pod" {
-        remove(&mut object, "/spec", &noise);
-        let quiet = ["terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "image"];
-        for index in 0..4 {
-            remove(&mut object, &format!("/spec/containers/{index}"), &quiet);
-            remove(&mut object, &format!("/spec/initContainers/{index}"), &quiet);
+    remove(&mut object, "/status", &accounting);
+    match object["kind"].as_str() {
+        Some("Pod") => {
+            let noise = [
+                "dnsPolicy",
+                "restartPolicy",
+                "schedulerName",
+                "securityContext",
+                "enableServiceLinks",
+                "priorityClassName",
+                "automountServiceAccountToken",
+                "terminationGracePeriodSeconds",
+                "runtimeClassName",
+            ];
+            remove(&mut object, "/spec", &noise);
+            let of_container =
+                ["terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "image"];
+            for index in 0..4 {
+                remove(&mut object, &format!("/spec/containers/{index}"), &of_container);
+                remove(&mut object, &format!("/spec/initContainers/{index}"), &of_container);
+                let times = ["lastTransitionTime", "lastProbeTime", "observedGeneration", "message"];
+                remove(&mut object, &format!("/status/conditions/{index}"), &times);
+            }
         }
-    }
-    if object["kind"] == "Node" {
-        remove(&mut object, "/status", &["capacity", "daemonEndpoints", "nodeInfo", "conditions"]);
+        Some("PersistentVolumeClaim") => {}
+        _ => remove(&mut object, "/metadata", &["uid"]),
     }
     object
 }

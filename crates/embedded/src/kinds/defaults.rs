@@ -261,8 +261,6 @@ fn service(map: &mut Map<String, Value>) {
     }
     if kind != "ExternalName" {
         set_missing(spec, "internalTrafficPolicy", "Cluster");
-        set_empty(spec, "ipFamilies", json!(["IPv4"]));
-        set_missing(spec, "ipFamilyPolicy", "SingleStack");
         // Both fields name the same address.
         if let Some(address) = spec.get("clusterIP").filter(|address| !is_empty(address)).cloned() {
             set_empty(spec, "clusterIPs", json!([address]));

@@ -127,10 +127,6 @@ pub(super) fn prepare_create(context: &Context<'_>, pod: &mut Value) {
     if let Some(spec) = pod.as_object_mut().and_then(|map| child(map, "spec")) {
         set_missing(spec, "priority", 0);
         set_missing(spec, "preemptionPolicy", "PreemptLowerPriority");
-        set_empty(spec, "serviceAccountName", "default");
-        if let Some(account) = spec.get("serviceAccountName").cloned() {
-            spec.insert("serviceAccount".to_owned(), account);
-        }
     }
 }
 

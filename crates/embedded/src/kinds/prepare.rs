@@ -17,13 +17,16 @@ enum Generation {
     SpecAndAnnotations,
     /// A change of anything but metadata.
     Content,
+    /// A change of anything but metadata, or of the labels.
+    ContentAndLabels,
 }
 
 fn generation(group: &str, kind: &str) -> Generation {
     match (group, kind) {
         ("apps", "Deployment") => Generation::SpecAndAnnotations,
         ("scheduling.k8s.io", "PriorityClass") => Generation::Fixed,
-        ("discovery.k8s.io", "EndpointSlice") | ("", "PodTemplate") => Generation::Content,
+        ("discovery.k8s.io", "EndpointSlice") => Generation::ContentAndLabels,
+        ("", "PodTemplate") => Generation::Content,
         ("", "Pod" | "ReplicationController")
         | ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet")
         | ("batch", "Job" | "CronJob")
@@ -81,7 +84,10 @@ pub(super) fn create(context: &Context<'_>, object: &mut Value) {
         map.insert("status".to_owned(), json!({}));
     }
     match (group, kind) {
-        ("", "Pod") => pod::prepare_create(context, object),
+        ("", "Pod") => {
+            pod::tolerate_lost_nodes(object);
+            pod::prepare_create(context, object);
+        }
         ("", "Namespace") => namespace(object),
         ("", "PersistentVolume") => {
             put(object, "status", json!({"phase": "Pending", "lastPhaseTransitionTime": context.now}));
@@ -91,7 +97,10 @@ pub(super) fn create(context: &Context<'_>, object: &mut Value) {
             put(object, "status", json!({"phase": "Pending"}));
             same_data_source(object);
         }
-        ("", "Service") => put(object, "status", json!({"loadBalancer": {}})),
+        ("", "Service") => {
+            put(object, "status", json!({"loadBalancer": {}}));
+            set_families(object);
+        }
         ("batch", "Job") => workloads::generate_job_selector(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => super::crd::stored_versions(object),
         _ => {}
@@ -143,10 +152,16 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
         take_over(object, old, "status");
     }
     match (group, kind) {
-        ("", "Pod") => pod::prepare_update(object, old),
+        ("", "Pod") => {
+            pod::tolerate_lost_nodes(object);
+            pod::prepare_update(object, old);
+        }
         ("", "Namespace") => take_over(object, old, "spec"),
         ("", "PersistentVolumeClaim") => same_data_source(object),
-        ("", "Service") => keep_addresses(object, old),
+        ("", "Service") => {
+            keep_addresses(object, old);
+            set_families(object);
+        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => super::crd::stored_versions(object),
         _ => {}
     }
@@ -165,13 +180,14 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
             object.at("spec") != old.at("spec")
                 || object.at("metadata.annotations") != old.at("metadata.annotations")
         }
-        Generation::Content => {
+        counted @ (Generation::Content | Generation::ContentAndLabels) => {
             let body = |object: &Value| {
                 let mut rest = object.clone();
                 rest.as_object_mut().and_then(|map| map.remove("metadata"));
                 rest
             };
-            body(object) != body(old) || object.at("metadata.labels") != old.at("metadata.labels")
+            let labels = object.at("metadata.labels") != old.at("metadata.labels");
+            body(object) != body(old) || (matches!(counted, Generation::ContentAndLabels) && labels)
         }
     };
     if (group, kind) == ("apps", "DaemonSet") {
@@ -197,6 +213,16 @@ fn template_generation(object: &mut Value, old: &Value) {
         .and_then(|metadata| child(metadata, "annotations"))
     {
         annotations.insert(TEMPLATE_GENERATION.to_owned(), json!(now.to_string()));
+    }
+}
+
+/// The server chooses the addresses' families, of which there is one here.
+fn set_families(object: &mut Value) {
+    if object.text("spec.type") != "ExternalName"
+        && let Some(spec) = object.as_object_mut().and_then(|map| child(map, "spec"))
+    {
+        super::get::set_empty(spec, "ipFamilies", json!(["IPv4"]));
+        set_missing(spec, "ipFamilyPolicy", "SingleStack");
     }
 }
 

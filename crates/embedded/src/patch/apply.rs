@@ -63,8 +63,7 @@ pub fn apply(
 fn check(applied: &Value, manager: &Manager<'_>, schema: &Schema) -> Result<(), Refusal> {
     let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version != manager.api_version {
-        let kind = applied.get("kind").and_then(Value::as_str).unwrap_or_default();
-        return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+        return Err(Refusal::bad_request(format!("invalid object type: {}", shown_type(applied))));
     }
     let fields = applied.pointer("/metadata/managedFields");
     if fields.is_some_and(|fields| !fields.is_null()) {
@@ -73,13 +72,19 @@ fn check(applied: &Value, manager: &Manager<'_>, schema: &Schema) -> Result<(), 
     if let Some(why) = typed::unusable(Type::root(schema), applied) {
         let text = |pointer: &str| applied.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let object = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
-        let message = format!(
-            "failed to create typed patch object ({object}; {version}, Kind={}): {why}",
-            text("/kind")
-        );
+        let message =
+            format!("failed to create typed patch object ({object}; {}): {why}", shown_type(applied));
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     Ok(())
+}
+
+/// The type of an object as messages show it, with an empty group where there is none.
+pub(crate) fn shown_type(object: &Value) -> String {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let version = text("apiVersion");
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!("{slash}{version}, Kind={}", text("kind"))
 }
 
 struct Run<'a> {
@@ -94,7 +99,7 @@ impl Run<'_> {
     fn apply(&self, mut managers: Managers, force: bool) -> Result<(Value, Managers), Conflicts> {
         let id = Id::new(self.manager, Operation::Apply);
         let merged = typed::merge(self.type_, self.before, self.applied);
-        let set = typed::fields(self.type_, self.applied);
+        let set = self.manager.reach(typed::fields(self.type_, self.applied));
         let last = managers.0.remove(&id);
         let mut owned = Owned {
             api_version: self.manager.api_version.to_owned(),
@@ -104,7 +109,7 @@ impl Run<'_> {
         managers.0.insert(id.clone(), owned.clone());
         let object = self.remove_unwanted(&merged, &managers, last.as_ref().map(|last| &last.set));
 
-        let comparison = typed::compare(self.type_, self.before, &object);
+        let comparison = self.manager.reach_of(typed::compare(self.type_, self.before, &object));
         let conflicts = managers.conflicts(Some(&id), &comparison);
         if !force && !conflicts.is_empty() {
             return Err(Conflicts::new(conflicts));

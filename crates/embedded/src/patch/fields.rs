@@ -208,6 +208,21 @@ impl FieldSet {
         self
     }
 
+    /// The set without a path, given as names with dots, and without what is below it.
+    pub(crate) fn without(mut self, path: &str) -> Self {
+        let (name, rest) = path.split_once('.').unwrap_or((path, ""));
+        let step = Step::field(name);
+        if rest.is_empty() {
+            self.entries.remove(&step);
+        } else if let Some(entry) = self.entries.get_mut(&step) {
+            entry.below = std::mem::take(&mut entry.below).without(rest);
+            if entry.is_empty() {
+                self.entries.remove(&step);
+            }
+        }
+        self
+    }
+
     /// Adds every step to a field that `is_named` knows and that something is below of.
     pub(crate) fn include_parents<'a, T: Copy + 'a>(
         &self,

@@ -19,6 +19,24 @@ pub struct Manager<'a> {
     pub api_version: &'a str,
     /// The time, as RFC 3339 writes it.
     pub now: &'a str,
+    /// Fields that such a write does not change, as paths with dots.
+    pub reset: &'a [&'a str],
+}
+
+impl Manager<'_> {
+    /// What of a set this manager's write can change.
+    pub(crate) fn reach(&self, set: FieldSet) -> FieldSet {
+        self.reset.iter().fold(set, |set, path| set.without(path))
+    }
+
+    /// What of a comparison this manager's write can change.
+    pub(crate) fn reach_of(&self, comparison: Comparison) -> Comparison {
+        Comparison {
+            added: self.reach(comparison.added),
+            modified: self.reach(comparison.modified),
+            removed: self.reach(comparison.removed),
+        }
+    }
 }
 
 /// The two ways to set fields.
@@ -154,7 +172,7 @@ impl Managers {
 
     /// Notes an update of the object.
     pub(crate) fn note_update(&mut self, old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) {
-        let comparison = typed::compare(Type::root(schema), old, new);
+        let comparison = manager.reach_of(typed::compare(Type::root(schema), old, new));
         self.take(None, &comparison);
         let set = strip(comparison.modified.union(&comparison.added));
         if !set.is_empty() {

@@ -12,7 +12,9 @@ fn more_important_pods_come_first_and_then_older_ones() {
     let created =
         |second: u32| json!({"metadata": {"creationTimestamp": format!("2026-01-01T00:00:{second:02}Z")}});
     world.pod("young", created(9)).pod("old", created(1)).pod("middle", created(5));
-    world.pod("important", json!({"spec": {"priority": 1}}));
+    let mut important = created(20);
+    important["spec"] = json!({"priority": 1});
+    world.pod("important", important);
     assert_eq!(world.decisions(), ["important -> a", "old -> a", "middle -> a", "young -> a"]);
 }
 

@@ -53,7 +53,8 @@ fn preferred_pod_affinity_pulls_and_anti_affinity_pushes() {
     let term = json!({"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}});
     let near = |kind: &str| json!({"spec": {"affinity": {kind: {PREFERRED: [{"weight": 100, "podAffinityTerm": term}]}}}});
     assert_eq!(choice(json!({}), |world| web(world, "b"), near("podAffinity")), "pod -> b");
-    let roomy = json!({"status": {"allocatable": {"cpu": "5", "memory": "10Gi"}}});
+    let roomy = json!({"status": {"allocatable": {"cpu": "40", "memory": "80Gi"}}});
+    assert_eq!(choice(roomy.clone(), |world| web(world, "b"), json!({})), "pod -> b");
     assert_eq!(choice(roomy.clone(), |_| {}, near("podAntiAffinity")), "pod -> b");
     assert_eq!(choice(roomy, |world| web(world, "b"), near("podAntiAffinity")), "pod -> a");
 }
@@ -75,7 +76,8 @@ fn a_soft_spread_prefers_the_emptier_domain() {
         "labelSelector": {"matchLabels": {"app": "web"}}}]);
     let pod =
         json!({"metadata": {"labels": {"app": "web"}}, "spec": {"topologySpreadConstraints": constraint}});
-    let roomy = json!({"status": {"allocatable": {"cpu": "5", "memory": "10Gi"}}});
+    let roomy = json!({"status": {"allocatable": {"cpu": "40", "memory": "80Gi"}}});
+    assert_eq!(choice(roomy.clone(), |world| web(world, "b"), json!({})), "pod -> b");
     assert_eq!(choice(roomy.clone(), |_| {}, pod.clone()), "pod -> b");
     assert_eq!(choice(roomy, |world| web(world, "b"), pod), "pod -> a");
 }
