@@ -31,9 +31,9 @@ fn run_with_faults<T, F: Future<Output = T>>(
     runtime.block_on(async {
         let clock = Clock::starting_at("2026-01-05T09:00:00Z".parse().expect("a time"));
         let server = Server::new(clock, &embedded::Options::default());
-        let faulty = Faulty::new(server.service(), 1);
-        faulty.set_rules(faults);
-        let client = kube::Client::new(faulty, "default");
+        let service = Faulty::new(server.service(), 1);
+        service.set_rules(faults);
+        let client = kube::Client::new(service, "default");
         let kubelet = KubeletOptions { pod_start: Duration::from_secs(2), ..KubeletOptions::default() };
         let options = Options { kubelet: Some(kubelet), ..Options::default() };
         tokio::spawn(controlplane::run(client, clock, options));
