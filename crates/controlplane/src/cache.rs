@@ -354,7 +354,9 @@ impl Cache {
     fn index(&mut self, change: &Change, now: Timestamp) {
         if let Some(Object::Lease(_)) = change.new.as_ref().or(change.old.as_ref()) {
             self.index_lease(change, now);
-            return;
+            if change.old.is_some() && change.new.is_some() {
+                return;
+            }
         }
         if let Some(old) = &change.old {
             let same = change.new.as_ref().is_some_and(|new| same_references(old, new));
@@ -449,7 +451,7 @@ impl Cache {
 
     fn index_lease(&mut self, change: &Change, now: Timestamp) {
         let renewed = |object: &Option<Object>| match object {
-            Some(Object::Lease(lease)) => lease.spec.as_ref().and_then(|spec| spec.renew_time.clone()),
+            Some(Object::Lease(lease)) => lease.spec.renew_time.clone(),
             _ => None,
         };
         if change.new.is_some() && renewed(&change.old) != renewed(&change.new) {

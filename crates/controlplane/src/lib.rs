@@ -25,6 +25,7 @@ mod execute;
 mod garbage;
 mod job;
 mod kubelet;
+mod lease;
 pub mod names;
 mod namespace;
 mod node;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Container, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount,
 };
@@ -15,6 +14,7 @@ use kube::Resource;
 use serde_json::Error as JsonError;
 
 use crate::cache::Store;
+pub use crate::lease::Lease;
 use crate::names;
 
 /// Where an object is: its namespace, empty for cluster-wide kinds, and its name.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount,
 };
@@ -18,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cache::Seen;
 use crate::names;
-use crate::object::{Kind, Object};
+use crate::object::{Kind, Lease, Object};
 
 /// Waits between attempts of a watch that fails: doubling from the first to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
@@ -61,21 +60,29 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     Object: From<K>,
 {
-    let events = watcher::watcher(api, config).boxed();
-    stream::unfold((events, 0_u32), move |(mut events, mut failures)| async move {
+    let start = move || watcher::watcher(api.clone(), config.clone()).boxed();
+    let events = start();
+    stream::unfold((events, start, 0_u32), move |(mut events, start, mut failures)| async move {
         loop {
-            if let Ok(event) = events.next().await? {
-                if !matches!(event, Event::Init) {
-                    failures = 0;
+            match events.next().await? {
+                Ok(event) => {
+                    if !matches!(event, Event::Init) {
+                        failures = 0;
+                    }
+                    let seen = match event {
+                        Event::Init => Seen::Listing(kind),
+                        Event::InitApply(object) => Seen::Listed(object.into()),
+                        Event::InitDone => Seen::Synced(kind),
+                        Event::Apply(object) => Seen::Applied(object.into()),
+                        Event::Delete(object) => Seen::Deleted(object.into()),
+                    };
+                    return Some((seen, (events, start, failures)));
                 }
-                let seen = match event {
-                    Event::Init => Seen::Listing(kind),
-                    Event::InitApply(object) => Seen::Listed(object.into()),
-                    Event::InitDone => Seen::Synced(kind),
-                    Event::Apply(object) => Seen::Applied(object.into()),
-                    Event::Delete(object) => Seen::Deleted(object.into()),
-                };
-                return Some((seen, (events, failures)));
+                // The watcher would ask for the forgotten version for ever.
+                Err(watcher::Error::WatchStartFailed(kube::Error::Api(status))) if status.code == 410 => {
+                    events = start();
+                }
+                Err(_) => {}
             }
             let (first, last) = BACKOFF;
             tokio::time::sleep(first.saturating_mul(1 << failures.min(10)).min(last)).await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clock::Clock;
 use controlplane::{KubeletOptions, Options};
 use embedded::Server;
+use embedded::faults::{Fault, Faulty, Rule};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -16,12 +17,23 @@ struct World {
 
 /// Runs a scenario on a cluster with `nodes` nodes; the same every time.
 fn run<T, F: Future<Output = T>>(nodes: usize, scenario: impl FnOnce(World) -> F) -> T {
+    run_with_faults(nodes, Vec::new(), scenario)
+}
+
+/// The same, with faults between the controllers and the API server.
+fn run_with_faults<T, F: Future<Output = T>>(
+    nodes: usize,
+    faults: Vec<Rule>,
+    scenario: impl FnOnce(World) -> F,
+) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("tokio");
     runtime.block_on(async {
         let clock = Clock::starting_at("2026-01-05T09:00:00Z".parse().expect("a time"));
         let server = Server::new(clock, &embedded::Options::default());
-        let client = kube::Client::new(server.service(), "default");
+        let service = Faulty::new(server.service(), 1);
+        service.set_rules(faults);
+        let client = kube::Client::new(service, "default");
         let kubelet = KubeletOptions { pod_start: Duration::from_secs(2), ..KubeletOptions::default() };
         let options = Options { kubelet: Some(kubelet), ..Options::default() };
         tokio::spawn(controlplane::run(client, clock, options));
@@ -182,5 +194,28 @@ fn an_hour_of_ten_idle_nodes_costs_little_more_than_their_leases() {
         let writes = world.server.revision() - before;
         // 3,600 renewals, and a status every five minutes.
         assert!((3_600..=3_600 + 10 * 13 + 10).contains(&writes), "{writes}");
+    });
+}
+
+#[test]
+fn a_cluster_whose_server_fails_often_gets_there_too_without_a_pod_too_many() {
+    let faults = [Fault::Conflict, Fault::TooManyRequests, Fault::InternalError, Fault::LostReply];
+    let mut rules: Vec<Rule> = faults.into_iter().map(|fault| Rule::everywhere(0.05, fault)).collect();
+    rules.push(Rule::on("watch", "", 0.2, Fault::CutWatch { after: 3 }));
+    rules.push(Rule::on("watch", "", 0.1, Fault::Expired));
+    run_with_faults(3, rules, |world| async move {
+        for number in 0..10 {
+            world.apply(&deployment("web", 10 + number % 2));
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            world.server.cut_watches();
+            if number == 5 {
+                world.server.compact();
+            }
+        }
+        world.until("pods to be ready", |world| world.ready("web") == 11).await;
+        tokio::time::sleep(Duration::from_mins(5)).await;
+        let pods = world.list("/api/v1/namespaces/default/pods");
+        assert_eq!(pods.len(), 11);
+        assert!(pods.iter().all(|pod| pod["status"]["phase"] == "Running"));
     });
 }

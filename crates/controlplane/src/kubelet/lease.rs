@@ -34,7 +34,7 @@ pub(crate) fn decide(cache: &Cache, key: &Key, options: &KubeletOptions, now: Ti
     }
     let lease_key = Key::new(LEASE_NAMESPACE, &key.name);
     if let Some(lease) = cache.leases.get(&lease_key) {
-        let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0);
+        let renewed = lease.spec.renew_time.as_ref().map(|time| time.0);
         if let Some(due) = renewed.map(|renewed| after(renewed, PERIOD)).filter(|due| *due > now) {
             outcome.look_again(due);
             return outcome;

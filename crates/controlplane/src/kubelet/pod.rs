@@ -182,6 +182,9 @@ fn write(
 ) {
     let old = pod.status.clone().unwrap_or_default();
     let new = status(pod, node, state, address, now);
+    if old == new {
+        return;
+    }
     let (Ok(old), Ok(new)) = (serde_json::to_value(&old), serde_json::to_value(&new)) else { return };
     if let Some(patch) = crate::action::difference(&old, &new) {
         let body = json!({
