@@ -141,9 +141,9 @@ pub(crate) fn parse_labels(text: &str) -> Result<Vec<LabelTest>, Refusal> {
     let mut tests = Vec::new();
     let refuse = |why: String| Refusal::bad_request(format!("unable to parse requirement: {why}"));
     while parser.peek().is_some() {
-        let test = parser.requirement().map_err(refuse)?;
-        check_key(&test.key).map_err(refuse)?;
-        tests.push(test);
+        let requirement = parser.requirement().map_err(refuse)?;
+        check_key(&requirement.key).map_err(refuse)?;
+        tests.push(requirement);
         match parser.next() {
             None => break,
             Some(Token::Comma) if parser.peek().is_some() => {}

@@ -125,7 +125,7 @@ fn base() -> Value {
 }
 
 fn manager<'a>(name: &'a str, now: &'a str) -> Manager<'a> {
-    Manager { name, subresource: "", api_version: "test/v1", now }
+    Manager { name, subresource: "", api_version: "test/v1", now, reset: &[] }
 }
 
 fn applied(live: Option<&Value>, object: &Value, name: &str) -> Value {
