@@ -1,11 +1,13 @@
 // Prints the JSON shape of every type of the served API groups, as Go's encoding sees it.
 //
-// Run it here with `go run . > ../../crates/embedded/data/shapes.txt`.
+// Run it here with `go run . > ../../crates/embedded/data/shapes.txt`, and with `go run . protobuf` for the numbers
+// of the fields in protobuf (`data/protobuf.txt`).
 package main
 
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"sort"
 	"strings"
@@ -131,6 +133,10 @@ func main() {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
+	}
+	if len(os.Args) > 1 && os.Args[1] == "protobuf" {
+		printProtobuf(scheme)
+		return
 	}
 	var roots []string
 	for kind, t := range scheme.AllKnownTypes() {

@@ -9,7 +9,7 @@ use crate::cache::{Cache, Change};
 ///
 /// Controllers that decide for one object are functions instead; see the crate's documentation.
 pub trait Component: Send {
-    /// Takes note of a change; the cache contains it already.
+    /// Takes note of a change, except to a lease; the cache contains it already.
     fn observe(&mut self, cache: &Cache, change: &Change);
 
     /// Decides what to do now. It is called after changes, when its time to look again has come, and when the

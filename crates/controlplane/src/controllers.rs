@@ -135,6 +135,8 @@ impl Dependents<'_> {
         }
         if self.options.workloads {
             self.owners(change);
+        }
+        if self.options.garbage {
             self.garbage(change);
         }
     }
@@ -164,11 +166,10 @@ impl Dependents<'_> {
     fn node(&mut self, change: &Change, key: &Key) {
         if self.options.kubelet.is_some() {
             self.add(Controller::KubeletNode, key.clone());
-            if change.old.is_none() || change.new.is_none() || annotations_differ(change) {
+            // Pods may have been bound before the machine was up.
+            let reported = readiness(change.old.as_ref()) != readiness(change.new.as_ref());
+            if reported || annotations_differ(change) {
                 self.add(Controller::Lease, key.clone());
-                self.pods_of(&key.name, Controller::KubeletPod);
-            } else if readiness(change.old.as_ref()) != readiness(change.new.as_ref()) {
-                // Pods may have been bound before the machine was up.
                 self.pods_of(&key.name, Controller::KubeletPod);
             }
         }
@@ -330,10 +331,7 @@ fn as_node(object: Option<&Object>) -> Option<&Node> {
 
 /// What a node last reported.
 fn readiness(node: Option<&Object>) -> Option<&str> {
-    match node {
-        Some(Object::Node(node)) => node::ready_status(node),
-        _ => None,
-    }
+    as_node(node).and_then(node::ready_status)
 }
 
 fn taints(object: Option<&Object>) -> Option<&Vec<k8s_openapi::api::core::v1::Taint>> {
@@ -341,9 +339,10 @@ fn taints(object: Option<&Object>) -> Option<&Vec<k8s_openapi::api::core::v1::Ta
 }
 
 fn annotations_differ(change: &Change) -> bool {
-    let annotations =
-        |object: &Option<Object>| object.as_ref().map(|object| object.meta().annotations.clone());
-    annotations(&change.old) != annotations(&change.new)
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => old.meta().annotations != new.meta().annotations,
+        _ => true,
+    }
 }
 
 /// Whether nothing about a node changed but its status, other than readiness.

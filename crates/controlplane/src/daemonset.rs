@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use serde_json::{Value, json};
 
-use crate::action::Outcome;
+use crate::action::{Action, Outcome};
 use crate::cache::{Cache, node_of};
 use crate::names;
 use crate::object::{Key, Kind, annotation, label, uid};
@@ -45,7 +45,11 @@ pub(crate) fn decide(cache: &Cache, key: &Key, now: Timestamp) -> Outcome {
     }
     let look = Look { cache, set, spec, revisions, pods, now };
     look.manage(&mut outcome);
-    look.update(&mut outcome);
+    let managed = |action: &Action| matches!(action, Action::Write(write) if write.kind == Kind::Pod);
+    if !outcome.actions.iter().any(managed) {
+        // Pods that come or go now are not counted yet, so nothing is replaced before they are.
+        look.update(&mut outcome);
+    }
     look.status(&mut outcome);
     let used = look.pods.values().flatten();
     let used =

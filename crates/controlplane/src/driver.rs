@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use clock::Clock;
 use futures::FutureExt;
@@ -12,13 +13,14 @@ use jiff::Timestamp;
 use kube::Client;
 use rand_pcg::Pcg32;
 use rand_pcg::rand_core::SeedableRng;
+use tokio::time::Instant;
 
 use crate::action::{Action, Outcome};
 use crate::cache::{Cache, Change, Seen};
 use crate::component::Component;
 use crate::controllers::{Controller, Dependents, Item, decide, kinds};
 use crate::execute::{Done, perform};
-use crate::object::Key;
+use crate::object::{Key, Kind};
 use crate::options::Options;
 use crate::queue::Queue;
 use crate::{Error, watch};
@@ -74,10 +76,19 @@ impl Driver {
     }
 
     pub(crate) async fn run(mut self) -> Result<Infallible, Error> {
+        let sleep = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(sleep);
+        let mut set_for = None;
         loop {
-            let timer = self.queue.next_timer().filter(|_| self.cache.is_synced());
-            let sleep = timer.map(|when| self.clock.sleep_until(when));
-            let ready = self.cache.is_synced() && !self.queue.is_idle();
+            let synced = self.cache.is_synced();
+            let timer = self.queue.next_timer().filter(|_| synced);
+            // Setting a timer costs more than most events, so it is set only when it changes.
+            if timer.is_some() && timer != set_for {
+                let wait = timer.map_or(Duration::ZERO, |when| self.clock.until(when));
+                sleep.as_mut().reset(Instant::now() + wait);
+                set_for = timer;
+            }
+            let ready = synced && !self.queue.is_idle() && self.has_room();
             tokio::select! {
                 biased;
                 Some((item, action, done)) = self.running.next() => self.finish(&item, action, done),
@@ -85,10 +96,12 @@ impl Driver {
                     Some(seen) => self.observe(seen),
                     None => return Err(Error::WatchesEnded),
                 },
-                () = async { if let Some(sleep) = sleep { sleep.await } }, if timer.is_some() => {
+                () = &mut sleep, if timer.is_some() => {
+                    set_for = None;
                     self.queue.fire(self.clock.now());
                 }
-                () = std::future::ready(()), if ready => {}
+                // Others get their turn before the rest of the queue.
+                () = tokio::task::yield_now(), if ready => {}
             }
             // What has arrived already is taken in before anything is decided.
             while let Some(Some(seen)) = self.watches.next().now_or_never() {
@@ -110,6 +123,10 @@ impl Driver {
     fn changed(&mut self, change: &Change, now: Timestamp) {
         let Self { cache, options, queue, .. } = self;
         Dependents { cache, options, queue, now }.of(change);
+        // Leases are renewed all the time and concern nobody but the controllers of nodes.
+        if change.object().kind() == Kind::Lease {
+            return;
+        }
         for (number, component) in self.components.iter_mut().enumerate() {
             component.observe(&self.cache, change);
             self.queue.add(Item::new(Controller::Component(number), Key::default()));
@@ -119,7 +136,7 @@ impl Driver {
     /// Looks at what is queued, while there is room for more writes.
     fn look(&mut self) {
         for _ in 0..BATCH {
-            if self.pending.len() >= self.options.concurrency {
+            if !self.has_room() {
                 break;
             }
             let Some(item) = self.queue.pop() else { break };
@@ -144,6 +161,11 @@ impl Driver {
             self.start();
         }
         self.start();
+    }
+
+    /// Whether more writes may be decided on; those that wait go first.
+    fn has_room(&self) -> bool {
+        self.pending.len() < self.options.concurrency
     }
 
     fn start(&mut self) {

@@ -10,8 +10,10 @@ pub struct Options {
     pub seed: u64,
     /// Whether pods are bound to nodes.
     pub scheduler: bool,
-    /// Whether workloads, disruption budgets, namespaces, volumes and garbage are looked after.
+    /// Whether workloads, disruption budgets, namespaces and volumes are looked after.
     pub workloads: bool,
+    /// Whether what is left without its owners is deleted; an API server in this process does that itself.
+    pub garbage: bool,
     /// Whether nodes are tainted by their conditions and pods leave nodes that are out of reach.
     pub node_lifecycle: bool,
     /// The simulated kubelets; none if absent.
@@ -30,6 +32,7 @@ impl Default for Options {
             seed: 0,
             scheduler: true,
             workloads: true,
+            garbage: false,
             node_lifecycle: true,
             kubelet: Some(KubeletOptions::default()),
             events: true,

@@ -35,7 +35,7 @@ use filter::{Cycle, passes_alone, prepare};
 use pod::PodInfo;
 use preempt::Outcome;
 use queue::{Parked, Pending, Queue};
-use verdict::{GATED, NO_NODES, Rejection, summary, summary_for_all};
+use verdict::{GATED, NO_CLAIMS, NO_NODES, Rejection, summary, summary_for_all};
 
 pub use volumes::{SELECTED_NODE, VolumePlan};
 
@@ -89,6 +89,16 @@ pub enum Decision {
 /// The message of a victim's condition `DisruptionTarget`.
 pub const PREEMPTED: &str = "default-scheduler: preempting to accommodate a higher priority pod";
 
+/// What the event `Scheduled` of a pod says.
+pub fn scheduled_message(pod: &Key, node: &str) -> String {
+    format!("Successfully assigned {}/{} to {node}", pod.0, pod.1)
+}
+
+/// What the event `Preempted` of a victim says; `uid` is the pod that it goes for.
+pub fn preempted_message(uid: &str, node: &str) -> String {
+    format!("Preempted by pod {uid} on node {node}")
+}
+
 /// Why a pod is not scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -120,8 +130,22 @@ struct Assumed {
 
 /// How one attempt ended.
 enum Attempt {
-    Fits { node: String, plan: VolumePlan },
-    Fails { message: String, nominated: Option<String>, victims: Vec<Key>, parked: Parked },
+    Fits {
+        node: String,
+        plan: VolumePlan,
+    },
+    Fails {
+        message: String,
+        nominated: Option<String>,
+        parked: Parked,
+    },
+    /// Fits once these pods are gone.
+    Preempts {
+        message: String,
+        node: String,
+        victims: Vec<Key>,
+        parked: Parked,
+    },
 }
 
 /// Decides which pod goes to which node.
@@ -214,6 +238,10 @@ impl Scheduler {
     ///
     /// It counts as carried out from now on, until [`Scheduler::observe_pod`] shows the result or
     /// [`Scheduler::failed`] takes it back.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it goes on after `None`, which users of iterators do not expect"
+    )]
     pub fn next(&mut self) -> Option<Decision> {
         loop {
             if let Some(decision) = self.ready.pop_front() {
@@ -224,16 +252,11 @@ impl Scheduler {
             let attempt = self.attempt(kind)?;
             match attempt {
                 Attempt::Fits { node, plan } => return self.assume(&key, node, plan),
-                Attempt::Fails { message, nominated, victims, parked } => {
-                    let preempts = !victims.is_empty();
-                    self.say(&key, Reason::Unschedulable, message.clone(), nominated, victims);
-                    if preempts {
-                        // It is promised a node now and so no longer like its kind, which is tried again.
-                        if let Some(kind) = self.queue.pods.get(&key).and_then(|pending| pending.kind) {
-                            self.queue.park(kind, parked);
-                        }
-                        continue;
-                    }
+                Attempt::Preempts { message, node, victims, parked } => {
+                    self.promise(&key, message, node, victims, parked);
+                }
+                Attempt::Fails { message, nominated, parked } => {
+                    self.say(&key, Reason::Unschedulable, message.clone(), nominated, vec![]);
                     for other in self.queue.park(kind, parked) {
                         // Most have an earlier message, and writing thousands anew would tell nobody more.
                         let untold = |said: &str| said == NO_NODES;
@@ -262,6 +285,9 @@ impl Scheduler {
         } else if let Some(pending) = self.queue.pods.get(key) {
             let (info, nominated) = (Arc::clone(&pending.info), pending.info.nominated().map(str::to_owned));
             self.enqueue(info, nominated, None);
+            if let Some(pending) = self.queue.pods.get_mut(key) {
+                pending.asked_to_go.clear();
+            }
             self.queue.wake_pod(key);
         }
     }
@@ -284,15 +310,11 @@ impl Scheduler {
     fn attempt(&mut self, kind: usize) -> Option<Attempt> {
         let (_, pending) = self.queue.first()?;
         let (pod, nominated) = (Arc::clone(&pending.info), pending.nominated.clone());
+        let asked_to_go = pending.asked_to_go.clone();
         let nodes = self.cluster.node_count();
         if nodes == 0 {
             let parked = Parked { looks_around: false, anything_helps: true };
-            return Some(Attempt::Fails {
-                message: NO_NODES.to_owned(),
-                nominated: None,
-                victims: vec![],
-                parked,
-            });
+            return Some(Attempt::Fails { message: NO_NODES.to_owned(), nominated: None, parked });
         }
         prepare(&mut self.cluster, &pod);
         let statics = self.queue.statics(kind)?;
@@ -300,19 +322,10 @@ impl Scheduler {
         let cycle = match Cycle::new(&self.cluster, &pod, statics) {
             Ok(cycle) => cycle,
             Err(reason) => {
-                // Nothing about pods or nodes can help, and preemption least of all.
-                let message = summary_for_all(nodes, &reason);
-                let (nominated, hint) = if pod.may_preempt() {
-                    (
-                        None,
-                        summary_for_all(nodes, &format!("{nodes} Preemption is not helpful for scheduling")),
-                    )
-                } else {
-                    (nominated, "not eligible due to preemptionPolicy=Never.".to_owned())
-                };
+                // kube-scheduler does not get to preemption, and says only that it did not.
+                let message = format!("{} not found", summary_for_all(nodes, &reason));
                 let parked = Parked { looks_around: false, anything_helps: false };
-                let message = format!("{message} preemption: {hint}");
-                return Some(Attempt::Fails { message, nominated, victims: vec![], parked });
+                return Some(Attempt::Fails { message, nominated, parked });
             }
         };
         let (fitting, rejections) = look(&cycle, &self.promised, nominated.as_deref());
@@ -324,28 +337,48 @@ impl Scheduler {
         let promised = |slot: usize| promised_to(&self.promised, &self.cluster.slots[slot].name);
         let message = summary(nodes, rejections.values(), cycle.absent_reason());
         let parked = Parked { looks_around: cycle.looks_around(), anything_helps: false };
-        Some(match preempt::preempt(&cycle, &rejections, promised, nominated.as_deref()) {
-            Outcome::Victims { node, victims } => {
-                Attempt::Fails { message, nominated: Some(node), victims, parked }
-            }
+        Some(match preempt::preempt(&cycle, &rejections, promised, (nominated.as_deref(), &asked_to_go)) {
+            Outcome::Victims { node, victims } => Attempt::Preempts { message, node, victims, parked },
             Outcome::Hopeless(reason) => {
-                let message = format!("{message} preemption: {reason}");
-                Attempt::Fails { message, nominated: None, victims: vec![], parked }
+                let message = format!("{message} {NO_CLAIMS}, preemption: {reason}");
+                Attempt::Fails { message, nominated: None, parked }
             }
             Outcome::Waiting(reason) => {
-                let message = format!("{message} preemption: {reason}");
-                Attempt::Fails { message, nominated, victims: vec![], parked }
+                let message = format!("{message} {NO_CLAIMS}, preemption: {reason}");
+                Attempt::Fails { message, nominated, parked }
             }
         })
+    }
+
+    /// Promises a node to a pod, for which other pods have to go.
+    fn promise(&mut self, key: &Key, message: String, node: String, victims: Vec<Key>, parked: Parked) {
+        let Some(priority) = self.queue.pods.get(key).map(|pending| pending.info.priority) else { return };
+        // Less important pods that were promised the same node look for another one, unless all victims are leaving
+        // already: then kube-scheduler has nothing to do and leaves the promises alone.
+        let others = promised_to(&self.promised, &node).into_iter();
+        for other in others.filter(|other| other.priority < priority && !victims.is_empty()) {
+            let said = self.queue.pods.get(&other.key).and_then(|pending| pending.said.clone());
+            match said {
+                Some(said) => self.say(&other.key, Reason::Unschedulable, said, None, vec![]),
+                None => self.enqueue(other, None, None),
+            }
+        }
+        self.say(key, Reason::Unschedulable, message, Some(node), victims.clone());
+        // The pod is no longer like its kind, which is tried again.
+        if let Some(pending) = self.queue.pods.get_mut(key) {
+            pending.asked_to_go = victims;
+            let kind = pending.kind;
+            kind.map(|kind| self.queue.park(kind, parked));
+        }
     }
 
     /// Counts the pod as placed and says what to write.
     fn assume(&mut self, key: &Key, node: String, plan: VolumePlan) -> Option<Decision> {
         let pending = self.leave_queue(key)?;
         let (pod, uid) = (key.clone(), pending.info.uid.clone());
-        let slot = self.cluster.place(&pending.info, &node);
+        self.cluster.place(&pending.info, &node);
         self.cluster.volumes.assume(&plan, &node);
-        self.pod_arrived(slot);
+        self.pod_arrived();
         let waits_for_volumes = !plan.is_empty();
         let assumed = Assumed { pending, node: node.clone(), plan: plan.clone(), waits_for_volumes };
         self.assumed.insert(key.clone(), assumed);
@@ -429,14 +462,17 @@ impl Scheduler {
 
     fn observe_placed(&mut self, info: &Arc<PodInfo>, node: &str) {
         self.leave_queue(&info.key);
-        self.assumed.remove(&info.key);
+        if let Some(assumed) = self.assumed.remove(&info.key) {
+            // The claims are bound by now, perhaps otherwise than planned.
+            self.cluster.volumes.forget(&assumed.plan);
+        }
         let old = self.cluster.place_of(&info.key).zip(self.cluster.placed_pod(&info.key).cloned());
         let slot = self.cluster.place(info, node);
-        let Some((old_slot, old)) = old else { return self.pod_arrived(slot) };
+        let Some((old_slot, old)) = old else { return self.pod_arrived() };
         let relabelled = old.labels() != info.labels() || old.is_terminating() != info.is_terminating();
         if old_slot != slot || relabelled || old.requests.taken != info.requests.taken {
             self.pod_left(Some(old_slot));
-            self.pod_arrived(slot);
+            self.pod_arrived();
         }
     }
 
@@ -468,8 +504,10 @@ impl Scheduler {
     }
 
     /// A pod that comes helps those that want to be near it, or evens out a spread.
-    fn pod_arrived(&mut self, _slot: usize) {
-        self.queue.wake(|pod, _| !pod.affinity.is_empty() || pod.spreads.iter().any(|spread| spread.hard));
+    fn pod_arrived(&mut self) {
+        self.queue.wake_looking_around(|pod, _| {
+            !pod.affinity.is_empty() || pod.spreads.iter().any(|spread| spread.hard)
+        });
     }
 
     fn storage_changed(&mut self) {

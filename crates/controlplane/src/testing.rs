@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::action::{Action, Outcome, Verb};
 use crate::cache::{Cache, Seen};
-use crate::object::{Kind, Object};
+use crate::object::{Key, Kind, Object};
 
 /// A moment, in seconds since the beginning of a test.
 pub(crate) fn at(seconds: i64) -> Timestamp {
@@ -30,9 +30,20 @@ impl World {
     pub(crate) fn apply(&mut self, document: &str, now: Timestamp) -> &mut Self {
         for document in document.split("\n---\n") {
             let value: Value = serde_saphyr::from_str(document).expect("YAML");
-            self.apply_value(value, now);
+            self.apply_value(self.with_status(value), now);
         }
         self
+    }
+
+    /// A document that says nothing of the status leaves it as it is.
+    fn with_status(&self, mut value: Value) -> Value {
+        let meta = &value["metadata"];
+        let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
+        let key = Key::new(&text("namespace"), &text("name"));
+        if let Some(known) = self.cache.object(kind(&value), &key).filter(|_| value["status"].is_null()) {
+            value["status"] = to_value(&known)["status"].clone();
+        }
+        value
     }
 
     pub(crate) fn apply_value(&mut self, mut value: Value, now: Timestamp) {

@@ -23,7 +23,7 @@ fn compare(namespace: &str, manifests: &[&str], done: &[&[&str]], kinds: &str) {
         for manifest in manifests {
             cluster.apply(namespace, manifest);
             for condition in done {
-                cluster.wait(namespace, condition, WAIT);
+                cluster.wait(namespace, condition);
             }
         }
         cluster.settled(namespace, kinds, WAIT)
@@ -96,7 +96,7 @@ fn a_recreated_deployment_ends_as_it_does_with_the_real_controllers() {
 }
 
 #[test]
-fn a_stateful_set_with_claims_ends_as_it_does_with_the_real_controllers() {
+fn a_stateful_set_ends_as_it_does_with_the_real_controllers() {
     let manifest = |image: &str| {
         format!(
             "
@@ -212,4 +212,56 @@ fn budgets_count_as_they_do_with_the_real_controllers() {
         ";
     let rollout: &[&str] = &["rollout", "status", "deployment/web", "--timeout=30s"];
     compare("budget", &[manifest, budgets], &[rollout], "pdb");
+}
+
+#[test]
+fn a_stateful_set_gets_volumes_in_the_zones_of_its_pods_and_everything_goes_with_its_namespace() {
+    let (ours, _) = pair();
+    let namespace = "volumes";
+    ours.kubectl(&["create", "namespace", namespace]);
+    let class = "
+        apiVersion: storage.k8s.io/v1
+        kind: StorageClass
+        metadata: {name: simulated}
+        provisioner: simulated.example.com
+        volumeBindingMode: WaitForFirstConsumer
+        ";
+    let set = "
+        apiVersion: apps/v1
+        kind: StatefulSet
+        metadata: {name: db}
+        spec:
+          replicas: 2
+          serviceName: db
+          podManagementPolicy: Parallel
+          selector: {matchLabels: {app: db}}
+          template:
+            metadata: {labels: {app: db}}
+            spec:
+              containers: [{name: main, image: one, volumeMounts: [{name: data, mountPath: /data}]}]
+          volumeClaimTemplates:
+          - metadata: {name: data}
+            spec: {storageClassName: simulated, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+        ";
+    ours.apply(namespace, class);
+    ours.apply(namespace, set);
+    ours.wait(namespace, &["rollout", "status", "statefulset/db", "--timeout=30s"]);
+    ours.wait(namespace, &["wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", "--timeout=10s"]);
+    let zones = ours.kubectl(&["get", "pv", "-o", "jsonpath={.items[*].spec.nodeAffinity}"]);
+    assert_eq!(zones.matches("zone-").count(), 2, "{zones}");
+    ours.kubectl(&["delete", "namespace", namespace, "--timeout=60s"]);
+    ours.wait(namespace, &["wait", "pv", "--all", "--for=delete", "--timeout=30s"]);
+}
+
+#[test]
+fn what_a_deployment_owns_goes_with_it_in_the_foreground_and_in_the_background() {
+    let (ours, _) = pair();
+    let namespace = "owners";
+    ours.kubectl(&["create", "namespace", namespace]);
+    for cascade in ["--cascade=background", "--cascade=foreground"] {
+        ours.kubectl(&["-n", namespace, "create", "deployment", "web", "--image=one", "--replicas=2"]);
+        ours.wait(namespace, &["rollout", "status", "deployment/web", "--timeout=30s"]);
+        ours.kubectl(&["-n", namespace, "delete", "deployment", "web", cascade, "--timeout=30s"]);
+        ours.wait(namespace, &["wait", "rs,pod", "--all", "--for=delete", "--timeout=30s"]);
+    }
 }

@@ -44,6 +44,8 @@ pub enum Tool {
     KubeScheduler,
     /// The Kubernetes command line.
     Kubectl,
+    /// An older Kubernetes command line, as many people have it.
+    OldKubectl,
     /// The chart renderer and installer.
     Helm,
 }
@@ -62,12 +64,13 @@ struct Source {
 
 impl Tool {
     /// Every tool, in the order in which [`build_all`] builds them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::KubeScheduler,
         Self::Kubectl,
+        Self::OldKubectl,
         Self::Helm,
     ];
 
@@ -79,6 +82,7 @@ impl Tool {
             Self::KubeControllerManager => "kube-controller-manager",
             Self::KubeScheduler => "kube-scheduler",
             Self::Kubectl => "kubectl",
+            Self::OldKubectl => "kubectl-1.32",
             Self::Helm => "helm",
         }
     }
@@ -95,6 +99,12 @@ impl Tool {
             Self::KubeControllerManager => kubernetes("k8s.io/kubernetes/cmd/kube-controller-manager"),
             Self::KubeScheduler => kubernetes("k8s.io/kubernetes/cmd/kube-scheduler"),
             Self::Kubectl => kubernetes("k8s.io/kubernetes/cmd/kubectl"),
+            Self::OldKubectl => Source {
+                folder: "kubectl-1.32",
+                module: "k8s.io/kubectl",
+                package: "karpenter.internal/tools/kubectl-1.32",
+                duration: "about 2 minutes",
+            },
             Self::Helm => Source {
                 folder: "helm",
                 module: "helm.sh/helm/v3",
@@ -107,7 +117,7 @@ impl Tool {
     /// Linker flags: no debug information, and the version that the project's own release build would stamp.
     fn ldflags(self, version: &str, go_mod: &str) -> Result<String> {
         let stamps = match self {
-            Self::Etcd => vec![],
+            Self::Etcd | Self::OldKubectl => vec![],
             Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => {
                 let (major, minor) = major_minor(version)?;
                 let package = "k8s.io/component-base/version";

@@ -102,8 +102,19 @@ impl Server {
     }
 
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        self.send_for("application/json", method, path, body)
+    }
+
+    fn send_for(
+        &self,
+        accept: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Value)> {
         let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
-        let request = Request::builder().method(method).uri(path).header("Content-Type", "application/json");
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("Content-Type", "application/json").header("Accept", accept);
         let request = request.body(bytes.into())?;
         self.runtime.block_on(async {
             let response = self.client.send(request).await?;
@@ -137,17 +148,46 @@ impl Server {
         if code < 300 {
             let path = format!("{collection}/{}", stored["metadata"]["name"].as_str().unwrap_or_default());
             for step in request["then"].as_array().into_iter().flatten() {
-                let (verb, patch) = step.as_object().and_then(|step| step.iter().next()).context("a step")?;
+                let (verb, change) =
+                    step.as_object().and_then(|step| step.iter().next()).context("a step")?;
+                if verb == "established" {
+                    stored = self.established(&path)?;
+                    answers.push(answer(200, &stored));
+                    continue;
+                }
                 let path = if verb == "status" { format!("{path}/status") } else { path.clone() };
-                let (code, body) = self.send(Method::PUT, &path, Some(&merged(&stored, Some(patch))))?;
+                let (code, body) = self.send(Method::PUT, &path, Some(&merged(&stored, Some(change))))?;
                 answers.push(answer(code, &body));
                 if code < 300 {
                     stored = body;
                 }
             }
+            answers.push(json!({"row": self.row(&path)?}));
             self.delete(&path)?;
         }
         Ok(json!({"case": request["case"], "answers": answers}))
+    }
+
+    /// A definition when the API server is ready to serve it.
+    fn established(&self, path: &str) -> Result<Value> {
+        e2e::poll("the definition to be established", PATIENCE, || {
+            let (_, crd) = self.send(Method::GET, path, None)?;
+            let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+            let ready = conditions.filter(|condition| condition["status"] == "True").count() == 2;
+            Ok(ready.then_some(crd))
+        })
+    }
+
+    /// The object's line in a table.
+    fn row(&self, path: &str) -> Result<Value> {
+        let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let (_, table) = self.send_for(accept, Method::GET, path, None)?;
+        let cells = table["rows"][0]["cells"].as_array().context("a row")?;
+        let cell = |cell: &Value| match cell.as_str() {
+            Some(text) if is_age(text) => json!("AGE"),
+            _ => steady(cell),
+        };
+        Ok(cells.iter().map(cell).collect())
     }
 
     fn delete(&self, path: &str) -> Result<()> {
@@ -173,8 +213,8 @@ fn merged(object: &Value, patch: Option<&Value>) -> Value {
         if change.is_null() {
             map.remove(key);
         } else {
-            let changed = merged(map.get(key).unwrap_or(&Value::Null), Some(change));
-            map.insert(key.clone(), changed);
+            let value = merged(map.get(key).unwrap_or(&Value::Null), Some(change));
+            map.insert(key.clone(), value);
         }
     }
     Value::Object(map)
@@ -218,6 +258,12 @@ fn steady_text(text: &str) -> String {
         rest = &rest[width..];
     }
     steady
+}
+
+fn is_age(text: &str) -> bool {
+    text.starts_with(|letter: char| letter.is_ascii_digit())
+        && text.ends_with(|letter: char| "smhdy".contains(letter))
+        && text.chars().all(|letter| letter.is_ascii_digit() || "smhdy".contains(letter))
 }
 
 fn is_uid(text: &str) -> bool {

@@ -1,18 +1,17 @@
-//! Bodies of requests: JSON, YAML, and the one protobuf message that kubectl insists on.
+//! Bodies of requests: JSON, YAML, and protobuf for Kubernetes' own kinds.
 
 use serde_json::Value;
 
 use crate::duplicates;
 use crate::field_error::FieldError;
 use crate::options;
+use crate::protobuf;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::write::go_type;
 
 /// What the real server accepts at most.
 pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
-/// How a protobuf body of Kubernetes begins.
-const PROTOBUF_MAGIC: &[u8] = b"k8s\0";
 
 /// Reads a body as an object of a kind, and the paths of fields that it has more than once.
 pub(crate) fn read(request: &Request, kind: &str) -> Result<(Value, Vec<String>), Refusal> {
@@ -32,6 +31,10 @@ pub(crate) fn read(request: &Request, kind: &str) -> Result<(Value, Vec<String>)
         }
         "application/yaml" => {
             (yaml(&request.body).map_err(|error| unrecognized(format!("yaml: {error}")))?, Vec::new())
+        }
+        protobuf::CONTENT_TYPE => {
+            let decoded = protobuf::decode(&request.body);
+            (decoded.ok_or_else(|| unrecognized("proto: cannot be read".to_owned()))?, Vec::new())
         }
         _ => return Err(unknown_format()),
     };
@@ -146,8 +149,6 @@ impl DeleteOptions {
                     .or_else(|| orphan(request.query.text("orphanDependents"))),
                 ..Self::default()
             }
-        } else if request.body.starts_with(PROTOBUF_MAGIC) {
-            protobuf::delete_options(&request.body[PROTOBUF_MAGIC.len()..])
         } else {
             let (value, _) = read(request, "DeleteOptions")?;
             check(&value)?;
@@ -200,110 +201,5 @@ fn orphan(flag: &str) -> Option<String> {
         "true" => Some("Orphan".to_owned()),
         "false" => Some("Background".to_owned()),
         _ => None,
-    }
-}
-
-mod protobuf {
-    //! Just enough protobuf to read DeleteOptions: kubectl's typed clients send them so.
-
-    use super::DeleteOptions;
-
-    enum Field<'a> {
-        Number(u64),
-        Bytes(&'a [u8]),
-    }
-
-    /// The fields of a message; whatever cannot be read ends it.
-    fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
-        let mut fields = Vec::new();
-        while let Some(tag) = varint(&mut bytes) {
-            let field = match tag & 7 {
-                0 => varint(&mut bytes).map(Field::Number),
-                2 => varint(&mut bytes).and_then(|length| {
-                    let length = usize::try_from(length).ok()?;
-                    let (value, rest) = bytes.split_at_checked(length)?;
-                    bytes = rest;
-                    Some(Field::Bytes(value))
-                }),
-                _ => None,
-            };
-            match field {
-                Some(field) => fields.push((tag >> 3, field)),
-                None => break,
-            }
-        }
-        fields
-    }
-
-    fn varint(bytes: &mut &[u8]) -> Option<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let (first, rest) = bytes.split_first()?;
-            *bytes = rest;
-            value |= u64::from(first & 0x7f) << shift;
-            if first & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn text(bytes: &[u8]) -> Option<String> {
-        std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty()).map(str::to_owned)
-    }
-
-    /// Reads the envelope (`runtime.Unknown`, whose field 2 is the message) and the options in it.
-    pub(super) fn delete_options(envelope: &[u8]) -> DeleteOptions {
-        let mut options = DeleteOptions::default();
-        for (number, field) in fields(envelope) {
-            if let (2, Field::Bytes(message)) = (number, field) {
-                read_options(message, &mut options);
-            }
-        }
-        options
-    }
-
-    fn read_options(message: &[u8], options: &mut DeleteOptions) {
-        for (number, field) in fields(message) {
-            match (number, field) {
-                (1, Field::Number(seconds)) => options.grace = Some(seconds.cast_signed()),
-                (2, Field::Bytes(preconditions)) => {
-                    for (number, field) in fields(preconditions) {
-                        match (number, field) {
-                            (1, Field::Bytes(uid)) => options.uid = text(uid),
-                            (2, Field::Bytes(version)) => options.resource_version = text(version),
-                            _ => {}
-                        }
-                    }
-                }
-                (3, Field::Number(orphans)) => {
-                    options.propagation = super::orphan(if orphans == 0 { "false" } else { "true" });
-                }
-                (4, Field::Bytes(policy)) => options.propagation = text(policy),
-                (5, Field::Bytes(_)) => options.dry_run = true,
-                _ => {}
-            }
-        }
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn options_of_a_protobuf_body_are_understood() {
-            let message = [0x08, 30, 0x12, 3, 0x0a, 1, b'u', 0x22, 6, b'O', b'r', b'p', b'h', b'a', b'n'];
-            let mut envelope = vec![0x0a, 0, 0x12, u8::try_from(message.len()).unwrap()];
-            envelope.extend(message);
-            let options = delete_options(&envelope);
-            assert_eq!(options.grace, Some(30));
-            assert_eq!(options.uid.as_deref(), Some("u"));
-            assert_eq!(options.propagation.as_deref(), Some("Orphan"));
-        }
-
-        #[test]
-        fn nonsense_is_no_options() {
-            assert_eq!(delete_options(&[0xff; 40]), DeleteOptions::default());
-        }
     }
 }

@@ -84,7 +84,7 @@ impl Writer {
             Form::Metadata => metadata_only(&mut value),
             Form::Table => {
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
-                self.table(std::slice::from_ref(&value), meta, true)
+                self.table(std::slice::from_ref(&value), &meta, true)
             }
         }
     }
@@ -106,7 +106,7 @@ impl Writer {
         let shown = match self.form {
             Form::Table => {
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
-                self.table(std::slice::from_ref(&value), meta, first)
+                self.table(std::slice::from_ref(&value), &meta, first)
             }
             _ => self.formed(value),
         };
@@ -125,7 +125,7 @@ impl Writer {
             }),
             Form::Table => {
                 let meta = json!({"resourceVersion": revision.to_string()});
-                self.table(&[], meta, false)
+                self.table(&[], &meta, false)
             }
             _ => {
                 let kind = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()});
@@ -147,7 +147,7 @@ impl Writer {
         match self.form {
             Form::Table => {
                 let values: Vec<Value> = objects.map(|object| self.value(object)).collect();
-                bytes(&self.table(&values, metadata, true))
+                bytes(&self.table(&values, &metadata, true))
             }
             Form::Metadata => {
                 let items: Vec<Value> =
@@ -196,7 +196,7 @@ impl Writer {
         out.into()
     }
 
-    fn table(&self, values: &[Value], metadata: Value, with_columns: bool) -> Value {
+    fn table(&self, values: &[Value], metadata: &Value, with_columns: bool) -> Value {
         let resource = &self.resource;
         let columns = match &resource.custom {
             Some(custom) => table::custom_columns(&custom.printer_columns),

@@ -22,6 +22,7 @@ mod options;
 pub mod patch;
 mod patch_kind;
 mod pods;
+mod protobuf;
 pub mod refusal;
 mod request;
 mod reset;

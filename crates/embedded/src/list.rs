@@ -27,7 +27,7 @@ pub(crate) fn selection(query: &Query, resource: &Resource, path: &ObjectPath) -
         if let Some(rest) = test.path.strip_prefix("regarding.") {
             test.path = format!("involvedObject.{rest}");
         } else if resource.group == "events.k8s.io" && test.path == "reportingController" {
-            test.path = "reportingComponent".to_owned();
+            "reportingComponent".clone_into(&mut test.path);
         }
         let path = test.path.as_str();
         let namespaced = resource.namespaced || resource.custom.is_some();
@@ -117,7 +117,8 @@ impl Continue {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -73,6 +73,16 @@ impl Server {
         self.service.lock().store.revision()
     }
 
+    /// Keeps a fingerprint of every change from now on.
+    pub fn keep_digest(&self) {
+        self.service.lock().store.keep_digest();
+    }
+
+    /// The fingerprint of all changes since [`Server::keep_digest`]: equal for equal histories.
+    pub fn digest(&self) -> Option<u64> {
+        self.service.lock().store.digest()
+    }
+
     /// Ends all watches, as a restart of the server would.
     pub fn cut_watches(&self) {
         self.service.lock().store.cut_watches(None);

@@ -1,6 +1,7 @@
 //! From HTTP requests to answers: the server as a `tower::Service`.
 
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -164,7 +165,7 @@ fn metrics(state: &State) -> String {
         "# HELP apiserver_resource_objects Number of stored objects by resource.\n\
          # TYPE apiserver_resource_objects gauge\n",
     );
-    let mut watchers = String::from(
+    let mut running = String::from(
         "# HELP apiserver_longrunning_requests Number of running watches by resource.\n\
          # TYPE apiserver_longrunning_requests gauge\n",
     );
@@ -172,11 +173,12 @@ fn metrics(state: &State) -> String {
         let collection = state.store.collection(resource.collection);
         let (group, plural) = (&resource.group, &resource.plural);
         let (objects, watches) = (collection.objects().len(), collection.watchers());
-        text += &format!("apiserver_resource_objects{{group=\"{group}\",resource=\"{plural}\"}} {objects}\n");
-        let labels = format!("group=\"{group}\",resource=\"{plural}\",verb=\"WATCH\"");
-        watchers += &format!("apiserver_longrunning_requests{{{labels}}} {watches}\n");
+        // Writing to a string cannot fail.
+        let labels = format!("group=\"{group}\",resource=\"{plural}\"");
+        let _ = writeln!(text, "apiserver_resource_objects{{{labels}}} {objects}");
+        let _ = writeln!(running, "apiserver_longrunning_requests{{{labels},verb=\"WATCH\"}} {watches}");
     }
-    text + &watchers
+    text + &running
 }
 
 /// One request about objects.
@@ -198,9 +200,8 @@ impl Call<'_> {
             return self.subresource();
         }
         let verb = match (&self.request.method, named) {
-            (&Method::GET, true) if self.request.is_watch() => "watch",
+            (&Method::GET, _) if self.request.is_watch() => "watch",
             (&Method::GET, true) => "get",
-            (&Method::GET, false) if self.request.is_watch() => "watch",
             (&Method::GET, false) => "list",
             (&Method::POST, false) => "create",
             (&Method::PUT, true) => "update",
@@ -224,7 +225,7 @@ impl Call<'_> {
             "get" => self.get(),
             "create" => self.create(),
             "update" if self.is_created_by_update() => self.create(),
-            "update" => self.write_main(|call, state, write, old| call.replace(state, write, old)),
+            "update" => self.write_main(Self::replace),
             "patch" => self.patch(),
             "delete" => self.delete(),
             _ => self.delete_collection(),
@@ -514,7 +515,7 @@ impl Call<'_> {
             ("scale", _) => self.scale(),
             (_, "get") => self.get(),
             (_, "patch") => self.patch(),
-            (_, _) => self.write_main(|call, state, write, old| call.replace(state, write, old)),
+            (_, _) => self.write_main(Self::replace),
         }
     }
 

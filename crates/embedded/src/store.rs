@@ -33,6 +33,8 @@ pub(crate) struct Store {
     /// Objects by the UID of an owner they name.
     dependents: BTreeMap<Arc<str>, BTreeSet<Place>>,
     next_watch: u64,
+    /// A fingerprint of all changes so far, if somebody wants to compare histories.
+    digest: Option<u64>,
 }
 
 impl Store {
@@ -47,6 +49,26 @@ impl Store {
             by_uid: BTreeMap::new(),
             dependents: BTreeMap::new(),
             next_watch: 0,
+            digest: None,
+        }
+    }
+
+    /// Starts to keep a fingerprint of all changes.
+    pub(crate) fn keep_digest(&mut self) {
+        self.digest = Some(0xcbf2_9ce4_8422_2325);
+    }
+
+    /// The fingerprint of all changes since it is kept.
+    pub(crate) fn digest(&self) -> Option<u64> {
+        self.digest
+    }
+
+    fn note(&mut self, id: CollectionId, removed: bool, bytes: &[u8]) {
+        if let Some(digest) = &mut self.digest {
+            let head = [id.0.to_le_bytes(), usize::from(removed).to_le_bytes()].concat();
+            *digest = head.iter().chain(bytes).fold(*digest, |digest, byte| {
+                (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+            });
         }
     }
 
@@ -98,6 +120,7 @@ impl Store {
             "an object carries the revision of its write"
         );
         self.revision = object.revision;
+        self.note(id, false, &object.json);
         let object = Arc::new(object);
         if let Some(old) = self.get(id, &object.key).cloned() {
             self.forget(id, &old);
@@ -115,6 +138,7 @@ impl Store {
     pub(crate) fn remove(&mut self, id: CollectionId, last: Object) {
         debug_assert_eq!(last.revision, self.next_revision(), "a removal is a change of its own");
         self.revision = last.revision;
+        self.note(id, true, &last.json);
         let last = Arc::new(last);
         if let Some(old) = self.get(id, &last.key).cloned() {
             self.forget(id, &old);

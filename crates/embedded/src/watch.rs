@@ -57,19 +57,15 @@ pub(crate) fn watch(
             ready.push_back(writer.bookmark(current, true));
         }
     } else if asked != 0 {
-        match missed(&state, resource, &selection, asked) {
-            Some(notices) => {
-                ready.extend(notices.iter().map(|notice| {
-                    writer.event(notice.kind.name(), &notice.object, std::mem::take(&mut first))
-                }))
-            }
+        let Some(notices) = missed(&state, resource, &selection, asked) else {
             // The stream begins, and its one event says that it cannot go on.
-            None => {
-                let compacted = state.store.collection(resource.collection).compacted();
-                let gone = Refusal::expired(format!("too old resource version: {asked} ({compacted})"));
-                let event = form::line("ERROR", &gone.status());
-                return Ok(Answer::chunks(Box::pin(stream::iter([event]))));
-            }
+            let compacted = state.store.collection(resource.collection).compacted();
+            let gone = Refusal::expired(format!("too old resource version: {asked} ({compacted})"));
+            let event = form::line("ERROR", &gone.status());
+            return Ok(Answer::chunks(Box::pin(stream::iter([event]))));
+        };
+        for notice in &notices {
+            ready.push_back(writer.event(notice.kind.name(), &notice.object, std::mem::take(&mut first)));
         }
     }
     let (watcher, subscription) = Watcher::new(selection);
@@ -155,23 +151,21 @@ impl Running {
         if let Some(line) = self.ready.pop_front() {
             return Some(line);
         }
-        loop {
-            let wake = if self.bookmarks { self.next_bookmark.min(self.end) } else { self.end };
-            tokio::select! {
-                biased;
-                notice = self.subscription.recv() => {
-                    let notice = notice?;
-                    let first = std::mem::take(&mut self.first);
-                    return Some(self.writer.event(notice.kind.name(), &notice.object, first));
+        let wake = if self.bookmarks { self.next_bookmark.min(self.end) } else { self.end };
+        tokio::select! {
+            biased;
+            notice = self.subscription.recv() => {
+                let notice = notice?;
+                let first = std::mem::take(&mut self.first);
+                Some(self.writer.event(notice.kind.name(), &notice.object, first))
+            }
+            () = tokio::time::sleep_until(wake) => {
+                if Instant::now() >= self.end {
+                    return None;
                 }
-                () = tokio::time::sleep_until(wake) => {
-                    if Instant::now() >= self.end {
-                        return None;
-                    }
-                    self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
-                    self.bookmark();
-                    return self.ready.pop_front();
-                }
+                self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
+                self.bookmark();
+                self.ready.pop_front()
             }
         }
     }

@@ -375,7 +375,7 @@ impl<'a> Write<'a> {
         let now = state.now();
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
-        self.keep_server_fields(&before, &mut object);
+        keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.track(Some(&before), &mut object, &now);
         self.prepare_update(state, &before, &mut object, &now)?;
@@ -383,7 +383,7 @@ impl<'a> Write<'a> {
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
-        self.store_update(state, &before, object)
+        Ok(self.store_update(state, &before, object))
     }
 
     /// Stores an object that server-side apply made, whose managed fields are right already.
@@ -396,24 +396,24 @@ impl<'a> Write<'a> {
         let now = state.now();
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
-        self.keep_server_fields(&before, &mut object);
+        keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.prepare_update(state, &before, &mut object, &now)?;
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
-        self.store_update(state, &before, object)
+        Ok(self.store_update(state, &before, object))
     }
 
-    fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Result<Value, Refusal> {
+    fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Value {
         // A write that changes nothing is not a change.
         if without_times(before) == without_times(&object) {
-            return Ok(before.clone());
+            return before.clone();
         }
         let done = is_finished(&object);
         if self.dry_run {
-            return Ok(object);
+            return object;
         }
         if done {
             // Watchers are told the last state that was stored; the client sees its own change.
@@ -421,7 +421,7 @@ impl<'a> Write<'a> {
         } else {
             state.put(self.resource, &mut object);
         }
-        Ok(object)
+        object
     }
 
     /// The object must be the one that the path names, and the version that is there.
@@ -482,20 +482,6 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    /// What only the server writes stays as it is.
-    fn keep_server_fields(&self, before: &Value, object: &mut Value) {
-        object["apiVersion"] = before["apiVersion"].clone();
-        object["kind"] = before["kind"].clone();
-        let Some(metadata) = object["metadata"].as_object_mut() else { return };
-        for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
-            match before["metadata"].get(*field) {
-                Some(value) => metadata.insert((*field).to_owned(), value.clone()),
-                None => metadata.remove(*field),
-            };
-        }
-        metadata.remove("selfLink");
-    }
-
     fn prepare_update(
         &self,
         state: &State,
@@ -512,9 +498,14 @@ impl<'a> Write<'a> {
         }
         if status {
             kinds::prepare_status_update(&context, object, before);
+        } else if self.path.subresource == "finalize" {
+            // Nothing but the finalizers of a namespace can be written here.
+            let finalizers = object["spec"]["finalizers"].take();
+            *object = before.clone();
+            object["spec"]["finalizers"] = finalizers;
         } else {
             kinds::prepare_update(&context, object, before);
-            admission::on_update(state, self.resource, object, before)?;
+            admission::on_update(self.resource, object, before);
         }
         Ok(())
     }
@@ -588,6 +579,20 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && empty(&metadata["finalizers"])
         && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+}
+
+/// What only the server writes stays as it is.
+fn keep_server_fields(before: &Value, object: &mut Value) {
+    object["apiVersion"] = before["apiVersion"].clone();
+    object["kind"] = before["kind"].clone();
+    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
+        match before["metadata"].get(*field) {
+            Some(value) => metadata.insert((*field).to_owned(), value.clone()),
+            None => metadata.remove(*field),
+        };
+    }
+    metadata.remove("selfLink");
 }
 
 /// A copy in which managed fields have no times: that a field was set again is no change.

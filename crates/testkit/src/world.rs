@@ -178,14 +178,19 @@ impl World {
         if let Some(path) = self.server.path_of(document) {
             let body = serde_json::json!({ "status": document["status"] });
             let target = format!("{path}/status");
-            let (code, answer) =
-                self.send(Method::PATCH, &target, "application/merge-patch+json", &body);
+            let (code, answer) = self.send(Method::PATCH, &target, "application/merge-patch+json", &body);
             assert!(code.is_success(), "{}", answer["message"]);
         }
     }
 
     /// Sends one request to the API server.
-    pub fn send(&self, method: Method, target: &str, content_type: &str, body: &Value) -> (StatusCode, Value) {
+    pub fn send(
+        &self,
+        method: Method,
+        target: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> (StatusCode, Value) {
         let _entered = self.runtime.enter();
         self.server.send(method, target, content_type, body)
     }

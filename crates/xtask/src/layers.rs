@@ -39,9 +39,33 @@ const LAYERS: &[Layer] = &[
         may_use: &["karpenter-units", "karpenter-engine", "karpenter-api"],
         never: NO_CLIENT,
     },
+    Layer { name: "karpenter-clock", may_use: &[], never: BINARY_ONLY },
+    Layer {
+        name: "karpenter-embedded",
+        may_use: &["karpenter-units", "karpenter-clock"],
+        never: BINARY_ONLY,
+    },
+    Layer {
+        name: "karpenter-controlplane",
+        may_use: &["karpenter-units", "karpenter-clock"],
+        never: BINARY_ONLY,
+    },
+    Layer {
+        name: "karpenter-testkit",
+        may_use: &["karpenter-clock", "karpenter-embedded", "karpenter-controlplane"],
+        never: BINARY_ONLY,
+    },
     Layer {
         name: "karpenter",
-        may_use: &["karpenter-units", "karpenter-engine", "karpenter-api", "karpenter-cluster"],
+        may_use: &[
+            "karpenter-units",
+            "karpenter-engine",
+            "karpenter-api",
+            "karpenter-cluster",
+            "karpenter-clock",
+            "karpenter-embedded",
+            "karpenter-controlplane",
+        ],
         never: &["openssl", "ring"],
     },
     // Tests and tools.

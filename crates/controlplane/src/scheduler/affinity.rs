@@ -11,12 +11,12 @@ const UNWELCOME: &str = "node(s) didn't satisfy existing pods anti-affinity rule
 
 /// Pods that match every affinity term.
 pub(crate) fn affinity_question(pod: &PodInfo) -> Question {
-    Question { groups: pod.affinity.iter().map(|term| term.group.clone()).collect(), living: false }
+    Question { groups: pod.affinity.iter().map(|term| term.group.as_asked()).collect(), living: false }
 }
 
 /// Pods that match one anti-affinity term.
 pub(crate) fn anti_affinity_question(term: &Term) -> Question {
-    Question { groups: vec![term.group.clone()], living: false }
+    Question { groups: vec![term.group.as_asked()], living: false }
 }
 
 /// Counts by domain for one topology key.
@@ -104,7 +104,8 @@ impl AffinityState {
             };
             all_near &= domains.counts[domain] > 0;
         }
-        if !all_near && !(self.alone && self.wants_itself) {
+        let first_of_its_kind = self.alone && self.wants_itself;
+        if !all_near && !first_of_its_kind {
             return Err(Rejection::final_(FAR));
         }
         let crowded = |domains: &Domains| {
@@ -150,7 +151,7 @@ impl AffinityState {
         }
         for (domains, term) in self.avoided.iter_mut().zip(&pod.anti_affinity) {
             if let Some(domain) =
-                domain_of(domains.topology).filter(|_| term.group.matches(other, others_namespace))
+                domain_of(domains.topology).filter(|_| term.group.as_asked().matches(other, others_namespace))
             {
                 domains.counts[domain] += by;
             }
@@ -172,5 +173,6 @@ impl AffinityState {
 /// Whether `other` matches every affinity term of `pod`.
 fn wants(pod: &PodInfo, other: &PodInfo, cluster: &Cluster) -> bool {
     let of_namespace = cluster.namespace_labels(&other.key.0);
-    !pod.affinity.is_empty() && pod.affinity.iter().all(|term| term.group.matches(other, of_namespace))
+    !pod.affinity.is_empty()
+        && pod.affinity.iter().all(|term| term.group.as_asked().matches(other, of_namespace))
 }

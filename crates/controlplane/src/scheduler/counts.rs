@@ -49,9 +49,6 @@ impl Counts {
         if self.questions.contains_key(question) {
             return;
         }
-        if self.questions.len() >= KEPT_QUESTIONS {
-            self.questions.clear();
-        }
         let mut counts = vec![0; slots];
         for (slot, pod) in placed {
             if question.counts(pod, of_namespace(&pod.key.0)) {
@@ -72,6 +69,13 @@ impl Counts {
 
     pub(crate) fn pulling(&self) -> &BTreeMap<Term, BTreeMap<usize, i64>> {
         &self.pulling
+    }
+
+    /// Makes room between two attempts; what the next one needs is asked again.
+    pub(crate) fn tidy(&mut self) {
+        if self.questions.len() >= KEPT_QUESTIONS {
+            self.questions.clear();
+        }
     }
 
     /// Forgets answers that depend on the labels of namespaces.

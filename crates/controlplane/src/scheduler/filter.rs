@@ -103,6 +103,7 @@ pub(crate) struct Changeable {
 
 /// Makes the cluster count what the pod's rules ask about.
 pub(crate) fn prepare(cluster: &mut Cluster, pod: &PodInfo) {
+    cluster.counts.tidy();
     let terms =
         pod.affinity.iter().chain(&pod.anti_affinity).chain(pod.preferred.iter().map(|(_, term)| term));
     let keys =

@@ -31,6 +31,18 @@ impl Group {
         }
     }
 
+    /// The group as a pod that is to be placed sees it.
+    ///
+    /// kube-scheduler 1.36 forgets to set the selector of namespaces aside once it has looked them up, and then
+    /// compares it with no labels at all: one that is content with none takes in every namespace.
+    pub(crate) fn as_asked(&self) -> Self {
+        let mut group = self.clone();
+        if group.namespace_selector.matches(&Labels::new()) {
+            group.namespace_selector = Selector::everything();
+        }
+        group
+    }
+
     /// `of_namespace` are the labels of the pod's namespace.
     pub(crate) fn matches(&self, pod: &PodInfo, of_namespace: &Labels) -> bool {
         self.selector.matches(pod.labels())
@@ -45,6 +57,15 @@ pub(crate) struct Term {
     pub(crate) group: Group,
 }
 
+/// Which nodes a spread constraint leaves out of account.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Honors {
+    /// Those that the pod does not select.
+    pub(crate) affinity: bool,
+    /// Those whose taints the pod does not tolerate.
+    pub(crate) taints: bool,
+}
+
 /// A topology spread constraint.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
@@ -52,8 +73,7 @@ pub(crate) struct Spread {
     pub(crate) group: Group,
     pub(crate) max_skew: i64,
     pub(crate) min_domains: i64,
-    pub(crate) honor_affinity: bool,
-    pub(crate) honor_taints: bool,
+    pub(crate) honors: Honors,
     pub(crate) hard: bool,
     pub(crate) matches_itself: bool,
 }
@@ -271,8 +291,10 @@ fn parse_spread(constraint: &TopologySpreadConstraint, namespace: &str, labels: 
         group: Group::in_namespace(namespace, selector),
         max_skew: i64::from(constraint.max_skew),
         min_domains: constraint.min_domains.map_or(1, i64::from),
-        honor_affinity: policy(&constraint.node_affinity_policy, true),
-        honor_taints: policy(&constraint.node_taints_policy, false),
+        honors: Honors {
+            affinity: policy(&constraint.node_affinity_policy, true),
+            taints: policy(&constraint.node_taints_policy, false),
+        },
         hard: constraint.when_unsatisfiable == "DoNotSchedule",
     }
 }
@@ -304,12 +326,14 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
 
 fn claims(pod_name: &str, spec: &PodSpec) -> Vec<ClaimUse> {
     let volumes = spec.volumes.iter().flatten();
+    let mut seen = BTreeSet::new();
     volumes
         .filter_map(|volume| {
             let claim = volume.persistent_volume_claim.as_ref().map(|source| source.claim_name.clone());
             let ephemeral = claim.is_none() && volume.ephemeral.is_some();
             let name = claim.or_else(|| ephemeral.then(|| format!("{pod_name}-{}", volume.name)))?;
-            Some(ClaimUse { name, ephemeral })
+            // A claim may be mounted twice and is one claim all the same.
+            seen.insert(name.clone()).then_some(ClaimUse { name, ephemeral })
         })
         .collect()
 }

@@ -43,7 +43,7 @@ pub(crate) fn preempt(
     cycle: &Cycle<'_>,
     rejections: &BTreeMap<usize, Rejection>,
     promised: impl Fn(usize) -> Vec<Arc<PodInfo>>,
-    nominated: Option<&str>,
+    (nominated, asked_to_go): (Option<&str>, &[Key]),
 ) -> Outcome {
     let (cluster, pod) = (cycle.cluster, cycle.pod);
     if !pod.may_preempt() {
@@ -51,7 +51,9 @@ pub(crate) fn preempt(
     }
     if let Some(slot) = nominated.and_then(|name| cluster.slot_of(name)) {
         let hopeless = rejections.get(&slot).is_some_and(|rejection| !rejection.resolvable);
-        let leaving = |other: &PodInfo| other.priority < pod.priority && is_leaving(other);
+        let leaving = |other: &PodInfo| {
+            other.priority < pod.priority && (is_leaving(other) || asked_to_go.contains(&other.key))
+        };
         if !hopeless && cluster.slots[slot].usage.pods.values().any(|other| leaving(other)) {
             return Outcome::Waiting(TERMINATING.to_owned());
         }
@@ -75,7 +77,13 @@ pub(crate) fn preempt(
     match candidates.into_iter().min_by_key(cost) {
         Some(best) => Outcome::Victims {
             node: best.node.to_owned(),
-            victims: best.victims.iter().map(|victim| victim.key.clone()).collect(),
+            // Those that are being deleted already need not be told again.
+            victims: best
+                .victims
+                .iter()
+                .filter(|one| !one.is_terminating())
+                .map(|one| one.key.clone())
+                .collect(),
         },
         None => Outcome::Hopeless(summary(cluster.node_count(), &failures, Some(NOT_HELPFUL))),
     }

@@ -36,6 +36,8 @@ pub(crate) struct Pending {
     pub(crate) said: Option<String>,
     /// The node that was cleared for it.
     pub(crate) nominated: Option<String>,
+    /// Pods that were told to go for it.
+    pub(crate) asked_to_go: Vec<Key>,
 }
 
 /// What a kind that fits nowhere waits for.
@@ -63,6 +65,8 @@ pub(crate) struct Queue {
     by_description: BTreeMap<String, usize>,
     active: BTreeSet<(Rank, usize)>,
     parked: BTreeSet<usize>,
+    /// Those of them to which pods on any node matter.
+    looking_around: BTreeSet<usize>,
     next_kind: usize,
     sequence: u64,
 }
@@ -92,7 +96,7 @@ impl Queue {
             (old.info, old.nominated, old.said) = (info, nominated, said);
             return;
         }
-        self.take(&info.key);
+        let asked_to_go = self.take(&info.key).map(|old| old.asked_to_go).unwrap_or_default();
         let kind = description.map(|description| known.unwrap_or_else(|| self.add_kind(description)));
         if let Some(kind) = kind {
             self.update(kind, |kind| {
@@ -101,7 +105,7 @@ impl Queue {
                 kind.parked = None;
             });
         }
-        self.pods.insert(info.key.clone(), Pending { info, rank, kind, said, nominated });
+        self.pods.insert(info.key.clone(), Pending { info, rank, kind, said, nominated, asked_to_go });
     }
 
     /// Takes a pod out.
@@ -137,15 +141,30 @@ impl Queue {
 
     /// Tries those kinds again that `helped` chooses; it is asked with the first pod of each.
     pub(crate) fn wake(&mut self, helped: impl Fn(&PodInfo, Parked) -> bool) {
-        let chosen = self.parked.iter().copied().filter(|kind| {
+        let chosen = self.chosen(&self.parked, helped);
+        self.unpark(&chosen);
+    }
+
+    /// The same, of those to which pods on any node matter.
+    pub(crate) fn wake_looking_around(&mut self, helped: impl Fn(&PodInfo, Parked) -> bool) {
+        let chosen = self.chosen(&self.looking_around, helped);
+        self.unpark(&chosen);
+    }
+
+    fn chosen(&self, among: &BTreeSet<usize>, helped: impl Fn(&PodInfo, Parked) -> bool) -> Vec<usize> {
+        let chosen = among.iter().copied().filter(|kind| {
             let kind = &self.kinds[kind];
             let first = kind.members.first().and_then(|rank| self.pods.get(&rank.key));
             first
                 .zip(kind.parked)
                 .is_some_and(|(first, parked)| parked.anything_helps || helped(&first.info, parked))
         });
-        for kind in chosen.collect::<Vec<_>>() {
-            self.update(kind, |kind| kind.parked = None);
+        chosen.collect()
+    }
+
+    fn unpark(&mut self, kinds: &[usize]) {
+        for kind in kinds {
+            self.update(*kind, |kind| kind.parked = None);
         }
     }
 
@@ -174,18 +193,19 @@ impl Queue {
             self.active.remove(&(first.clone(), id));
         }
         change(kind);
+        self.parked.remove(&id);
+        self.looking_around.remove(&id);
         match (kind.members.first(), kind.parked) {
             (Some(first), None) => {
                 self.active.insert((first.clone(), id));
-                self.parked.remove(&id);
             }
-            (Some(_), Some(_)) => {
+            (Some(_), Some(parked)) => {
                 self.parked.insert(id);
+                if parked.looks_around {
+                    self.looking_around.insert(id);
+                }
             }
-            (None, _) => {
-                kind.parked = None;
-                self.parked.remove(&id);
-            }
+            (None, _) => kind.parked = None,
         }
         debug_assert!(self.by_description.contains_key(&kind.description));
     }

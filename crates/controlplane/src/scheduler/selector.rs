@@ -107,6 +107,10 @@ impl Selector {
         }
     }
 
+    pub(crate) fn everything() -> Self {
+        Self::All(vec![])
+    }
+
     /// Whether there is a selector and it asks nothing.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::All(all) if all.is_empty())

@@ -119,5 +119,5 @@ impl Domains {
 
 /// Whether the constraint looks at this node at all.
 fn includes(spread: &Spread, statics: &Statics, slot: usize) -> bool {
-    (!spread.honor_affinity || statics.selected(slot)) && (!spread.honor_taints || statics.tolerated(slot))
+    (!spread.honors.affinity || statics.selected(slot)) && (!spread.honors.taints || statics.tolerated(slot))
 }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub(crate) const NO_NODES: &str = "no nodes available to schedule pods";
+/// Devices could be taken from idle claims before pods are sent away; here there are none.
+pub(crate) const NO_CLAIMS: &str = "no new claims to deallocate";
 pub(crate) const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 /// Why one node does not take a pod.

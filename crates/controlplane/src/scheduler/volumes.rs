@@ -53,7 +53,7 @@ impl VolumePlan {
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
     pub(crate) claims: BTreeMap<Key, Arc<PersistentVolumeClaim>>,
-    pub(crate) volumes: BTreeMap<String, Arc<PersistentVolume>>,
+    by_name: BTreeMap<String, Arc<PersistentVolume>>,
     pub(crate) classes: BTreeMap<String, Arc<StorageClass>>,
     pub(crate) csi_nodes: BTreeMap<String, Arc<CSINode>>,
     /// Nodes that were selected for claims.
@@ -81,8 +81,11 @@ impl Volumes {
         for (volume, claim) in &plan.bind {
             self.reserved.insert(volume.clone(), claim.clone());
         }
-        for claim in &plan.provision {
-            self.selected.insert(claim.clone(), node.to_owned());
+        for key in &plan.provision {
+            // What the claim says itself is not remembered, so that it is noticed when it goes.
+            if self.claims.get(key).and_then(|claim| selected_node(claim)).is_none() {
+                self.selected.insert(key.clone(), node.to_owned());
+            }
         }
     }
 
@@ -132,12 +135,12 @@ impl Volumes {
         if volume.as_ref().is_none_or(claimed) {
             self.reserved.remove(name);
         }
-        set(&mut self.volumes, name.to_owned(), volume);
+        set(&mut self.by_name, name.to_owned(), volume);
     }
 
     fn driver_and_handle(&self, key: &Key) -> Option<(String, String)> {
         let claim = self.claims.get(key)?;
-        let volume = claim.spec.as_ref()?.volume_name.as_ref().and_then(|name| self.volumes.get(name));
+        let volume = claim.spec.as_ref()?.volume_name.as_ref().and_then(|name| self.by_name.get(name));
         if let Some(volume) = volume {
             let source = volume.spec.as_ref()?.csi.as_ref()?;
             return Some((source.driver.clone(), source.volume_handle.clone()));
@@ -163,7 +166,7 @@ impl Volumes {
         let wanted = storage(spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()));
         let selector = spec.selector.as_ref().map(|selector| Selector::parse(Some(selector)));
         let mut best: Option<(Quantity, &str)> = None;
-        for (name, volume) in &self.volumes {
+        for (name, volume) in &self.by_name {
             let Some(offer) = volume.spec.as_ref().filter(|_| !taken.contains(name.as_str())) else {
                 continue;
             };
@@ -300,11 +303,11 @@ impl VolumeState {
             let key = (pod.key.0.clone(), used.name.clone());
             let Some(claim) = volumes.claims.get(&key) else { continue };
             if let Some(volume) = bound_volume(claim) {
-                match volumes.volumes.get(volume) {
+                match volumes.by_name.get(volume) {
                     Some(volume) => state.add_bound(volume, used.ephemeral),
                     None if used.ephemeral => state.lost = true,
                     None => {
-                        missing = missing.or_else(|| Some(format!("persistentvolume {volume:?} not found")))
+                        missing = missing.or_else(|| Some(format!("persistentvolume {volume:?} not found")));
                     }
                 }
                 continue;

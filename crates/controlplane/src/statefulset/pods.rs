@@ -6,10 +6,12 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use super::{COMPONENT, Look};
+use super::{COMPONENT, Look, revision_of};
 use crate::action::Outcome;
 use crate::names;
 use crate::object::Kind;
+use crate::pod::is_active;
+use crate::replicaset::count;
 use crate::template;
 
 /// The number in the name of a pod of the set.
@@ -35,8 +37,9 @@ impl Look<'_> {
         {
             ordinal < self.start().max(partition)
         } else {
-            let current = self.set.status.as_ref().and_then(|status| status.current_replicas).unwrap_or(0);
-            ordinal < self.start() + current
+            let current =
+                self.pods.values().filter(|pod| is_active(pod) && revision_of(pod) == Some(&self.current));
+            ordinal < self.start() + count(current.count())
         }
     }
 

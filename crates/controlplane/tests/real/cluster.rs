@@ -42,6 +42,7 @@ impl Cluster {
         let options = Options {
             scheduler: false,
             workloads: ours,
+            garbage: ours,
             node_lifecycle: ours,
             kubelet: Some(kubelet),
             ..Options::default()
@@ -77,7 +78,7 @@ impl Cluster {
             .expect("kubectl apply");
     }
 
-    pub(crate) fn wait(&self, namespace: &str, command: &[&str], _limit: Duration) {
+    pub(crate) fn wait(&self, namespace: &str, command: &[&str]) {
         let mut args = vec!["-n", namespace];
         args.extend(command);
         if let Err(error) = self.plane.kubectl(&args) {

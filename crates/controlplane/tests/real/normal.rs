@@ -76,6 +76,9 @@ fn clean(value: &Value, names: &BTreeMap<String, String>) -> Value {
                     };
                     (key.clone(), value)
                 })
+                .filter(|(key, value)| {
+                    key != "annotations" || *value != Value::Object(serde_json::Map::new())
+                })
                 .collect()
         }
         Value::Array(items) => items.iter().map(|item| clean(item, names)).collect(),

@@ -125,7 +125,11 @@ fn spec(errors: &mut Vec<FieldError>, spec: &Value) {
         }
     }
     // What all versions have in common is looked at once, and said to be in the spec itself.
-    let common = |key: &str| versions.iter().all(|version| version.at(key) == versions[0].at(key));
+    let common = |key: &str| {
+        versions
+            .windows(2)
+            .all(|pair| pair.first().map(|one| one.at(key)) == pair.last().map(|one| one.at(key)))
+    };
     let common_columns = common("additionalPrinterColumns");
     for (index, version) in versions.iter().enumerate() {
         let field = format!("spec.versions[{index}]");

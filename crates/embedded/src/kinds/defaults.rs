@@ -19,6 +19,7 @@ pub(crate) fn fill(name: &str, map: &mut Map<String, Value>) {
         "core.FileKeySelector" => set_missing(map, "optional", false),
         "core.PodSpec" => pod_spec(map),
         "core.Pod" => pod(map),
+        "core.PodStatus" => pod_status(map),
         "core.Node" => node(map),
         "core.Service" => service(map),
         "core.ReplicationController" => replication_controller(map),
@@ -175,6 +176,21 @@ fn pod(map: &mut Map<String, Value>) {
         }
     }
     super::pod::fill_pod_level_resources(spec);
+}
+
+/// The single address is the first of the list, and wins when they differ.
+fn pod_status(map: &mut Map<String, Value>) {
+    let single = map.get("podIP").filter(|address| !is_empty(address)).cloned();
+    let first = map.get("podIPs").and_then(|list| list.get(0)).map(|first| first.at("ip").clone());
+    match (single, first) {
+        (Some(single), first) if first.as_ref() != Some(&single) => {
+            map.insert("podIPs".to_owned(), json!([{"ip": single}]));
+        }
+        (None, Some(first)) => {
+            map.insert("podIP".to_owned(), first);
+        }
+        _ => {}
+    }
 }
 
 fn requests_from_limits(resources: &mut Map<String, Value>) {

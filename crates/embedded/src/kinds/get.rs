@@ -101,3 +101,10 @@ pub(crate) fn take_over(object: &mut Value, from: &Value, key: &str) {
         }
     }
 }
+
+/// Sets a field of what should be an object.
+pub(crate) fn put(object: &mut Value, key: &str, value: impl Into<Value>) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert(key.to_owned(), value.into());
+    }
+}

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use units::Quantity;
 
 use super::Context;
-use super::get::{Get, child, is_empty, set_empty, set_missing};
+use super::get::{Get, child, is_empty, put, set_empty, set_missing};
 
 mod containers;
 mod handlers;
@@ -111,16 +111,18 @@ pub(super) fn tolerate_lost_nodes(pod: &mut Value) {
 /// What admission and the pod's own strategy set on creation.
 pub(super) fn prepare_create(context: &Context<'_>, pod: &mut Value) {
     let qos = qos_class(pod);
-    pod["status"] = json!({"phase": "Pending", "qosClass": qos});
+    let mut status = json!({"phase": "Pending", "qosClass": qos});
     if !pod.list("spec.schedulingGates").is_empty() {
-        pod["status"]["conditions"] = json!([{
+        let conditions = json!([{
             "type": "PodScheduled",
             "status": "False",
             "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastTransitionTime": context.now,
         }]);
+        put(&mut status, "conditions", conditions);
     }
+    put(pod, "status", status);
     merge_label_keys(pod);
     if let Some(spec) = pod.as_object_mut().and_then(|map| child(map, "spec")) {
         set_missing(spec, "priority", 0);

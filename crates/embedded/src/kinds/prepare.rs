@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::get::{Get, child, set_missing, take_over};
+use super::get::{Get, child, put, set_missing, take_over};
 use super::{Context, pod, workloads};
 
 /// Which changes of an object count as a new generation.
@@ -90,15 +90,15 @@ pub(super) fn create(context: &Context<'_>, object: &mut Value) {
         }
         ("", "Namespace") => namespace(object),
         ("", "PersistentVolume") => {
-            object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": context.now});
+            put(object, "status", json!({"phase": "Pending", "lastPhaseTransitionTime": context.now}));
         }
         ("", "PersistentVolumeClaim") => {
             // The status is written empty; its phase is a default that readers see.
-            object["status"] = json!({"phase": "Pending"});
+            put(object, "status", json!({"phase": "Pending"}));
             same_data_source(object);
         }
         ("", "Service") => {
-            object["status"] = json!({"loadBalancer": {}});
+            put(object, "status", json!({"loadBalancer": {}}));
             set_families(object);
         }
         ("batch", "Job") => workloads::generate_job_selector(object),
@@ -195,7 +195,9 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
     }
     if changed {
         let next = old.number("metadata.generation").unwrap_or_default() + 1;
-        object["metadata"]["generation"] = json!(next);
+        if let Some(metadata) = object.get_mut("metadata") {
+            put(metadata, "generation", next);
+        }
     }
 }
 

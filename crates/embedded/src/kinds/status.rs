@@ -13,6 +13,13 @@ pub(super) fn validate_update(context: &Context<'_>, object: &Value, old: &Value
     match (context.group, context.kind) {
         ("", "Pod") => return pod::validate_status_update(object, old),
         ("", "Node") => return node::validate_update(object, old),
+        ("", "Service") => {
+            let used = !object.list("status.loadBalancer.ingress").is_empty();
+            if used && object.text("spec.type") != "LoadBalancer" {
+                let detail = "may only be used when `spec.type` is 'LoadBalancer'";
+                errors.push(FieldError::forbidden("status.loadBalancer.ingress", detail));
+            }
+        }
         ("", "Namespace") => namespace(&mut errors, object),
         ("apps", "Deployment") => {
             counts(

@@ -85,7 +85,14 @@ fn stateful_set(map: &mut Map<String, Value>) {
     }
 }
 
+/// A job without labels has those of its template, once these are complete.
 fn job_labels(map: &mut Map<String, Value>) {
+    let complete = map.get("spec").is_some_and(|spec| {
+        spec.flag("manualSelector") || spec.at("template.metadata.labels").get(CONTROLLER_UID).is_some()
+    });
+    if !complete {
+        return;
+    }
     let labels = map.get("spec").map(|spec| spec.at("template.metadata.labels").clone()).unwrap_or_default();
     if !is_empty(&labels)
         && let Some(metadata) = child(map, "metadata")

@@ -1,1 +1,70 @@
-//! Decisions of this controller.
+//! Decisions about the status of nodes.
+
+use super::*;
+use crate::node::ready_status;
+use crate::testing::{World, at};
+
+fn step(world: &mut World, options: &KubeletOptions, now: i64) -> Option<Timestamp> {
+    let outcome = decide(&world.cache, &Key::cluster("n1"), options, at(now));
+    world.perform(&outcome, at(now));
+    outcome.again
+}
+
+fn ready(world: &World) -> Option<&str> {
+    ready_status(world.cache.nodes.get(&Key::cluster("n1")).unwrap())
+}
+
+#[test]
+fn a_node_becomes_ready_after_its_delay_and_reports_every_five_minutes() {
+    let options = KubeletOptions { ready_after: Duration::from_secs(30), ..KubeletOptions::default() };
+    let mut world =
+        World::of(&["{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {gpu: '1'}}}"]);
+    assert_eq!(step(&mut world, &options, 0), Some(at(30)));
+    assert_eq!(ready(&world), None);
+    step(&mut world, &options, 30);
+    assert_eq!(ready(&world), Some("True"));
+    assert_eq!(step(&mut world, &options, 31), Some(at(330)));
+    let status = world.cache.nodes.get(&Key::cluster("n1")).unwrap().status.clone().unwrap();
+    assert_eq!(status.capacity, status.allocatable);
+    assert!(status.capacity.unwrap().contains_key("gpu"), "what the node came with stays");
+    step(&mut world, &options, 330);
+    let beat = ready_heartbeat(world.cache.nodes.get(&Key::cluster("n1")).unwrap()).unwrap().0;
+    assert_eq!(beat, at(330));
+}
+
+#[test]
+fn nodes_fail_on_request_and_recover() {
+    let node = |fail: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: n1, annotations: {{simulate.karpenter.sh/fail: {fail}}}}}}}"
+        )
+    };
+    let options = KubeletOptions::default();
+    let mut world = World::of(&[&node("never-ready")]);
+    step(&mut world, &options, 10);
+    assert_eq!(ready(&world), Some("False"));
+    let mut patch = Outcome::default();
+    let meta = world.cache.nodes.get(&Key::cluster("n1")).unwrap().metadata.clone();
+    patch.patch(Kind::Node, &meta, json!({"metadata": {"annotations": null}}));
+    world.perform(&patch, at(20));
+    step(&mut world, &options, 20);
+    assert_eq!(ready(&world), Some("True"));
+    let mut world = World::of(&[&node("silent")]);
+    assert_eq!(step(&mut world, &options, 10), None);
+    assert_eq!(ready(&world), None);
+}
+
+#[test]
+fn only_annotated_nodes_are_taken_if_so_asked() {
+    let options =
+        KubeletOptions { nodes: crate::options::NodeSelection::Annotated, ..KubeletOptions::default() };
+    let mut world = World::of(&["{apiVersion: v1, kind: Node, metadata: {name: n1}}"]);
+    step(&mut world, &options, 10);
+    assert_eq!(ready(&world), None);
+    world.apply(
+        "{apiVersion: v1, kind: Node, metadata: {name: n1, annotations: {kwok.x-k8s.io/node: fake}}}",
+        at(10),
+    );
+    step(&mut world, &options, 20);
+    assert_eq!(ready(&world), Some("True"));
+}

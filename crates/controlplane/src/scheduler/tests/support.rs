@@ -59,6 +59,28 @@ impl World {
         self.pod(name, whole)
     }
 
+    /// A pod that is on a node.
+    pub(super) fn placed(&mut self, name: &str, node: &str, patch: Value) -> &mut Self {
+        let mut whole = json!({"spec": {"nodeName": node}});
+        merge(&mut whole, &patch);
+        self.pod(name, whole)
+    }
+
+    /// Where a pod could go.
+    pub(super) fn feasible(&mut self, name: &str) -> Vec<String> {
+        self.scheduler.feasible(&key(name))
+    }
+
+    /// The message about the only pod, without what is said of preemption.
+    pub(super) fn refusal(&mut self) -> String {
+        let decisions = self.all();
+        let [Decision::Unschedulable { message, .. }] = &decisions[..] else {
+            panic!("no refusal: {decisions:?}")
+        };
+        let end = [" no new claims", " not found"].iter().filter_map(|mark| message.rfind(mark)).min();
+        message[..end.unwrap_or(message.len())].to_owned()
+    }
+
     pub(super) fn delete(&mut self, name: &str) -> &mut Self {
         self.scheduler.observe_pod(&key(name), None);
         self

@@ -1,0 +1,94 @@
+//! Writes: what the server adds, keeps and refuses.
+
+use clock::Clock;
+use embedded::{Options, Server};
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+fn server() -> Server {
+    Server::new(Clock::starting_at(Timestamp::UNIX_EPOCH), &Options::default())
+}
+
+fn send(server: &Server, method: Method, target: &str, content_type: &str, body: &Value) -> Value {
+    let (code, answer) = server.send(method, target, content_type, body);
+    assert!(code.is_success(), "{target}: {answer}");
+    answer
+}
+
+fn deployment() -> Value {
+    json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "nginx", "image": "nginx", "resources": {}}]},
+            },
+            "strategy": {},
+        },
+        "status": {},
+    })
+}
+
+#[tokio::test]
+async fn the_generation_rises_with_the_spec_alone() {
+    let server = server();
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let created = send(&server, Method::POST, path, "application/json", &deployment());
+    assert_eq!(created["metadata"]["generation"], 1);
+    let path = format!("{path}/web");
+    let merge = "application/merge-patch+json";
+    let patch = json!({"metadata": {"labels": {"a": "b"}}});
+    let patched = send(&server, Method::PATCH, &path, merge, &patch);
+    assert_eq!(patched["spec"], created["spec"]);
+    assert_eq!(patched["metadata"]["generation"], 1);
+    let status = json!({"status": {"replicas": 1}});
+    let patched = send(&server, Method::PATCH, &format!("{path}/status"), merge, &status);
+    assert_eq!(patched["metadata"]["generation"], 1);
+    let patched = send(&server, Method::PATCH, &path, merge, &json!({"spec": {"replicas": 2}}));
+    assert_eq!(patched["metadata"]["generation"], 2);
+}
+
+#[tokio::test]
+async fn a_write_that_changes_nothing_is_no_change() {
+    let server = server();
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let created = send(&server, Method::POST, path, "application/json", &deployment());
+    let path = format!("{path}/web");
+    let same = send(&server, Method::PUT, &path, "application/json", &created);
+    assert_eq!(same["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test]
+async fn a_job_selects_the_pods_that_carry_its_uid() {
+    let server = server();
+    let job = json!({
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}],
+        }}},
+    });
+    let created = send(&server, Method::POST, "/apis/batch/v1/namespaces/default/jobs", "", &job);
+    let label = "batch.kubernetes.io/controller-uid";
+    assert_eq!(created["spec"]["selector"]["matchLabels"][label], created["metadata"]["uid"]);
+    assert_eq!(created["spec"]["template"]["metadata"]["labels"][label], created["metadata"]["uid"]);
+}
+
+#[tokio::test]
+async fn a_namespace_goes_when_its_finalizer_does() {
+    let server = server();
+    let namespace = json!({"metadata": {"name": "tmp"}});
+    send(&server, Method::POST, "/api/v1/namespaces", "", &namespace);
+    let going = send(&server, Method::DELETE, "/api/v1/namespaces/tmp", "", &Value::Null);
+    assert_eq!(going["status"]["phase"], "Terminating");
+    let pod = json!({"metadata": {"name": "c"}});
+    let (code, refusal) = server.send(Method::POST, "/api/v1/namespaces/tmp/configmaps", "", &pod);
+    assert_eq!((code.as_u16(), &refusal["details"]["causes"][0]["reason"]), (403, &json!("NamespaceTerminating")));
+    let mut emptied = going.clone();
+    emptied["spec"]["finalizers"] = json!([]);
+    send(&server, Method::PUT, "/api/v1/namespaces/tmp/finalize", "", &emptied);
+    let (code, _) = server.send(Method::GET, "/api/v1/namespaces/tmp", "", &Value::Null);
+    assert_eq!(code.as_u16(), 404);
+}
