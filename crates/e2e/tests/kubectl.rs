@@ -32,8 +32,13 @@ impl Cluster {
                 send.send(format!("http://{address}")).expect("the test waits");
                 let client = kube::Client::new(server.service(), "default");
                 let quick = Duration::from_millis(200);
-                let kubelet =
-                    KubeletOptions { ready_after: quick, pod_start: quick, stop: quick, job_run: quick, ..Default::default() };
+                let kubelet = KubeletOptions {
+                    ready_after: quick,
+                    pod_start: quick,
+                    stop: quick,
+                    job_run: quick,
+                    ..Default::default()
+                };
                 let options = Options { kubelet: Some(kubelet), ..Options::default() };
                 tokio::select! {
                     result = controlplane::run(client, clock, options) => drop(result),
@@ -176,7 +181,10 @@ fn change_objects(cluster: &Cluster) {
     let data = cluster.kubectl(&["get", "configmap", "settings", "-o", "jsonpath={.data}"]);
     assert_eq!(data, r#"{"a":"1","b":"2","c":"3","color":"red"}"#);
     cluster.kubectl_with(&["replace", "-f", "-"], &blue);
-    assert_eq!(cluster.kubectl(&["get", "configmap", "settings", "-o", "jsonpath={.data}"]), r#"{"color":"blue"}"#);
+    assert_eq!(
+        cluster.kubectl(&["get", "configmap", "settings", "-o", "jsonpath={.data}"]),
+        r#"{"color":"blue"}"#
+    );
     cluster.kubectl(&["label", "node", "n1", "team=infra"]);
     assert!(cluster.kubectl(&["get", "nodes", "-l", "team=infra", "-o", "name"]).contains("node/n1"));
     cluster.kubectl(&["annotate", "node", "n1", "note=x"]);
@@ -198,7 +206,8 @@ fn empty_a_node(cluster: &Cluster) {
     cluster.kubectl(&["cordon", "n2"]);
     let drain = ["drain", "n2", "--ignore-daemonsets", "--force", "--timeout=60s"];
     assert!(cluster.kubectl(&drain).contains("drained"));
-    let left = cluster.kubectl(&["get", "pods", "--field-selector=spec.nodeName=n2", "-l", "app=web", "-o", "name"]);
+    let left =
+        cluster.kubectl(&["get", "pods", "--field-selector=spec.nodeName=n2", "-l", "app=web", "-o", "name"]);
     assert_eq!(left.trim(), "", "{left}");
     cluster.kubectl(&["uncordon", "n2"]);
     cluster.kubectl(&["wait", "--for=condition=Available", "deployment/web", "--timeout=30s"]);

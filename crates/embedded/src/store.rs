@@ -66,9 +66,10 @@ impl Store {
     fn note(&mut self, id: CollectionId, removed: bool, bytes: &[u8]) {
         if let Some(digest) = &mut self.digest {
             let head = [id.0.to_le_bytes(), usize::from(removed).to_le_bytes()].concat();
-            *digest = head.iter().chain(bytes).fold(*digest, |digest, byte| {
-                (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+            *digest = head
+                .iter()
+                .chain(bytes)
+                .fold(*digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         }
     }
 

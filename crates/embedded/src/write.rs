@@ -378,7 +378,7 @@ impl<'a> Write<'a> {
         keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.track(Some(&before), &mut object, &now);
-        self.prepare_update(state, &before, &mut object, &now)?;
+        self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
@@ -398,7 +398,7 @@ impl<'a> Write<'a> {
         self.check_identity(&before, &mut object)?;
         keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
-        self.prepare_update(state, &before, &mut object, &now)?;
+        self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
@@ -482,19 +482,13 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn prepare_update(
-        &self,
-        state: &State,
-        before: &Value,
-        object: &mut Value,
-        now: &str,
-    ) -> Result<(), Refusal> {
+    fn prepare_update(&self, before: &Value, object: &mut Value, now: &str) {
         let namespace = self.path.namespace.clone();
         let context = self.context(&namespace, now);
         let status = self.path.subresource == "status";
         if let Some(custom) = &self.resource.custom {
             prepare_custom_update(custom.status, status, before, object);
-            return Ok(());
+            return;
         }
         if status {
             kinds::prepare_status_update(&context, object, before);
@@ -507,7 +501,6 @@ impl<'a> Write<'a> {
             kinds::prepare_update(&context, object, before);
             admission::on_update(self.resource, object, before);
         }
-        Ok(())
     }
 
     fn update_errors(&self, before: &Value, object: &Value, now: &str) -> Vec<FieldError> {

@@ -39,9 +39,9 @@ async fn the_generation_rises_with_the_spec_alone() {
     let created = send(&server, Method::POST, path, "application/json", &deployment());
     assert_eq!(created["metadata"]["generation"], 1);
     let path = format!("{path}/web");
-    let merge = "application/merge-patch+json";
-    let patch = json!({"metadata": {"labels": {"a": "b"}}});
-    let patched = send(&server, Method::PATCH, &path, merge, &patch);
+    let merge = "application/merge-change+json";
+    let change = json!({"metadata": {"labels": {"a": "b"}}});
+    let patched = send(&server, Method::PATCH, &path, merge, &change);
     assert_eq!(patched["spec"], created["spec"]);
     assert_eq!(patched["metadata"]["generation"], 1);
     let status = json!({"status": {"replicas": 1}});
@@ -85,7 +85,10 @@ async fn a_namespace_goes_when_its_finalizer_does() {
     assert_eq!(going["status"]["phase"], "Terminating");
     let pod = json!({"metadata": {"name": "c"}});
     let (code, refusal) = server.send(Method::POST, "/api/v1/namespaces/tmp/configmaps", "", &pod);
-    assert_eq!((code.as_u16(), &refusal["details"]["causes"][0]["reason"]), (403, &json!("NamespaceTerminating")));
+    assert_eq!(
+        (code.as_u16(), &refusal["details"]["causes"][0]["reason"]),
+        (403, &json!("NamespaceTerminating"))
+    );
     let mut emptied = going.clone();
     emptied["spec"]["finalizers"] = json!([]);
     send(&server, Method::PUT, "/api/v1/namespaces/tmp/finalize", "", &emptied);
