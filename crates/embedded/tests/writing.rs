@@ -39,7 +39,7 @@ async fn the_generation_rises_with_the_spec_alone() {
     let created = send(&server, Method::POST, path, "application/json", &deployment());
     assert_eq!(created["metadata"]["generation"], 1);
     let path = format!("{path}/web");
-    let merge = "application/merge-change+json";
+    let merge = "application/merge-patch+json";
     let change = json!({"metadata": {"labels": {"a": "b"}}});
     let patched = send(&server, Method::PATCH, &path, merge, &change);
     assert_eq!(patched["spec"], created["spec"]);

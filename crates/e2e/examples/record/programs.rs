@@ -125,7 +125,7 @@ pub(crate) async fn kwok(stage: &Stage, program: &str) -> Result<()> {
     let mut command = Command::new(program);
     command
         .arg(format!("--kubeconfig={}", stage.kubeconfig().display()))
-        .args(["--manage-all-nodes=true", "--node-lease-duration-seconds=0"])
+        .args(["--manage-all-nodes=true", "--node-lease-duration-seconds=40"])
         .arg(format!("--config={}", stages(stage)?.display()));
     let _running = start(&mut command, "kwok.log")?;
     tokio::time::sleep(Duration::from_secs(5)).await;
