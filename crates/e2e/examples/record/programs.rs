@@ -109,10 +109,9 @@ fn stages(stage: &Stage) -> Result<std::path::PathBuf> {
         ["node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-complete", "pod/fast/pod-delete"]
     {
         let file = module.join("kustomize/stage").join(format!("{file}.yaml"));
-        all += &format!(
-            "---\n{}\n",
-            std::fs::read_to_string(&file).with_context(|| file.display().to_string())?
-        );
+        all.push_str("---\n");
+        all += &std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        all.push('\n');
     }
     let path = stage.folder.path().join("stages.yaml");
     std::fs::write(&path, all)?;

@@ -155,7 +155,7 @@ where
             let (parts, body) = answer.into_parts();
             let bytes = body.collect().await?.to_bytes();
             if let Ok(value) = serde_json::from_slice(&bytes) {
-                recorder.note_answer(place, essence(value));
+                recorder.note_answer(place, essence(&value));
             }
             Ok(Response::from_parts(parts, Full::new(bytes).boxed_unsync()))
         })
@@ -163,7 +163,7 @@ where
 }
 
 /// Of an answer, what later requests may repeat: names, UIDs, versions.
-fn essence(value: Value) -> Value {
+fn essence(value: &Value) -> Value {
     let metadata = |object: &Value| {
         let mut kept = json!({});
         for field in ["name", "uid", "resourceVersion", "continue"] {
@@ -173,7 +173,7 @@ fn essence(value: Value) -> Value {
         }
         json!({"metadata": kept})
     };
-    let mut kept = metadata(&value);
+    let mut kept = metadata(value);
     if let Some(items) = value["items"].as_array() {
         kept["items"] = items.iter().map(metadata).collect();
     }
@@ -187,7 +187,7 @@ fn essence(value: Value) -> Value {
 fn step(parts: &http::request::Parts, body: &[u8]) -> Option<Value> {
     let path = parts.uri.path();
     let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.split('/').count() <= 3);
-    if UNRECORDED.iter().any(|prefix| path == *prefix) || path.starts_with("/openapi") || path == "/" {
+    if UNRECORDED.contains(&path) || path.starts_with("/openapi") || path == "/" {
         return None;
     }
     // Lists of resources.
@@ -213,11 +213,16 @@ fn step(parts: &http::request::Parts, body: &[u8]) -> Option<Value> {
             Ok(value) => step["body"] = value,
             Err(_) => match std::str::from_utf8(body) {
                 Ok(text) if !body.contains(&0) => step["raw"] = Value::from(text),
-                _ => step["hex"] = body.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+                _ => step["hex"] = Value::from(hex(body)),
             },
         }
     }
     Some(step)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The query, in which watches end soon and lists of the whole cluster, which others fill, have one page.
