@@ -46,9 +46,9 @@ pub(crate) fn on_create(
     Ok(())
 }
 
-/// What other objects say about a changed one.
+/// What a changed object keeps of what was decided about it when it was made.
 pub(crate) fn on_update(resource: &Resource, object: &mut Value, before: &Value) {
-    // The priority was decided when the pod was made, whatever the class says now.
+    // The priority was decided then, whatever the class says now.
     if resource.is("", "Pod") && object["spec"]["priority"].is_null() && !before["spec"]["priority"].is_null()
     {
         object["spec"]["priority"] = before["spec"]["priority"].clone();

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -106,16 +104,26 @@ impl Continue {
         let token = json!({
             "v": "meta.k8s.io/v1", "rv": self.revision, "ns": &*self.after.namespace, "name": &*self.after.name,
         });
-        BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+        hex(token.to_string().as_bytes())
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let token: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        let token: Value = serde_json::from_slice(&unhex(text)?).ok()?;
         Some(Self {
             revision: token["rv"].as_u64()?,
             after: Key::new(token["ns"].as_str()?, token["name"].as_str()?),
         })
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 /// Answers a list request.

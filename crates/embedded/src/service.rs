@@ -1,6 +1,7 @@
 //! From HTTP requests to answers: the server as a `tower::Service`.
 
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -160,7 +161,6 @@ fn deprecation(resource: &Resource) -> Option<String> {
 
 /// What monitoring may want to know, in Prometheus' text format and with the names of the real server.
 fn metrics(state: &State) -> String {
-    use std::fmt::Write as _;
     let mut text = String::from(
         "# HELP apiserver_resource_objects Number of stored objects by resource.\n\
          # TYPE apiserver_resource_objects gauge\n",
@@ -171,11 +171,12 @@ fn metrics(state: &State) -> String {
     );
     for resource in state.registry.stored() {
         let collection = state.store.collection(resource.collection);
-        let labels = format!("group=\"{}\",resource=\"{}\"", resource.group, resource.plural);
-        let count = collection.objects().len();
-        let _ = writeln!(text, "apiserver_resource_objects{{{labels}}} {count}");
-        let count = collection.watchers();
-        let _ = writeln!(running, "apiserver_longrunning_requests{{{labels},verb=\"WATCH\"}} {count}");
+        let (group, plural) = (&resource.group, &resource.plural);
+        let (objects, watches) = (collection.objects().len(), collection.watchers());
+        // Writing to a string cannot fail.
+        let labels = format!("group=\"{group}\",resource=\"{plural}\"");
+        let _ = writeln!(text, "apiserver_resource_objects{{{labels}}} {objects}");
+        let _ = writeln!(running, "apiserver_longrunning_requests{{{labels},verb=\"WATCH\"}} {watches}");
     }
     text + &running
 }

@@ -156,11 +156,13 @@ pub(crate) fn selectable(resource: &Resource) -> &[&'static str] {
 }
 
 fn selectable_fields(resource: &Resource, value: &Value) -> Box<[(&'static str, Box<str>)]> {
-    let own = resource.custom.is_some() || resource.kind == "ResourceSlice";
+    let plain = |path: &str| {
+        let found = path.split('.').try_fold(value, |value, key| value.get(key));
+        found.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    };
     let read = |path: &'static str| {
-        if own {
-            let found = path.split('.').try_fold(value, |value, key| value.get(key));
-            return found.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        if resource.custom.is_some() || resource.kind == "ResourceSlice" {
+            return plain(path);
         }
         kinds::field_value("", &resource.kind, value, path)
             .or_else(|| kinds::field_value(&resource.group, &resource.kind, value, path))

@@ -64,11 +64,9 @@ pub(crate) fn watch(
             let event = form::line("ERROR", &gone.status());
             return Ok(Answer::chunks(Box::pin(stream::iter([event]))));
         };
-        ready.extend(
-            notices
-                .iter()
-                .map(|notice| writer.event(notice.kind.name(), &notice.object, std::mem::take(&mut first))),
-        );
+        for notice in &notices {
+            ready.push_back(writer.event(notice.kind.name(), &notice.object, std::mem::take(&mut first)));
+        }
     }
     let (watcher, subscription) = Watcher::new(selection);
     let id = state.store.subscribe(resource.collection, watcher);

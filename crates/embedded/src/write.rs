@@ -1,5 +1,6 @@
 //! Creating and changing objects: what happens between a body and the store.
 
+mod kept;
 mod peculiar;
 mod types;
 
@@ -7,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use self::kept::{keep_server_fields, prepare_custom_update, without_times};
 use self::peculiar::{checks_metadata_once, count_template, needs_version, takes_any_finalizer};
 pub(crate) use self::types::{check_type, go_type};
 use crate::admission;
@@ -375,7 +377,7 @@ impl<'a> Write<'a> {
         let now = state.now();
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
-        Self::keep_server_fields(&before, &mut object);
+        keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.track(Some(&before), &mut object, &now);
         self.prepare_update(&before, &mut object, &now);
@@ -396,7 +398,7 @@ impl<'a> Write<'a> {
         let now = state.now();
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
-        Self::keep_server_fields(&before, &mut object);
+        keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
         self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
@@ -408,13 +410,14 @@ impl<'a> Write<'a> {
 
     fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Value {
         // A write that changes nothing is not a change.
-        if same_but_for_times(before, &object) {
+        if without_times(before) == without_times(&object) {
             return before.clone();
         }
+        let done = is_finished(&object);
         if self.dry_run {
             return object;
         }
-        if is_finished(&object) {
+        if done {
             // Watchers are told the last state that was stored; the client sees its own change.
             state.remove(self.resource, &mut before.clone());
         } else {
@@ -481,20 +484,6 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    /// What only the server writes stays as it is.
-    fn keep_server_fields(before: &Value, object: &mut Value) {
-        object["apiVersion"] = before["apiVersion"].clone();
-        object["kind"] = before["kind"].clone();
-        let Some(metadata) = object["metadata"].as_object_mut() else { return };
-        for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
-            match before["metadata"].get(*field) {
-                Some(value) => metadata.insert((*field).to_owned(), value.clone()),
-                None => metadata.remove(*field),
-            };
-        }
-        metadata.remove("selfLink");
-    }
-
     fn prepare_update(&self, before: &Value, object: &mut Value, now: &str) {
         let namespace = self.path.namespace.clone();
         let context = self.context(&namespace, now);
@@ -538,45 +527,6 @@ impl<'a> Write<'a> {
     }
 }
 
-fn prepare_custom_update(has_status: bool, writes_status: bool, before: &Value, object: &mut Value) {
-    if writes_status {
-        // Only the status and its managed fields change.
-        let status = object.get("status").cloned();
-        let managed = object["metadata"]["managedFields"].clone();
-        *object = before.clone();
-        match status {
-            Some(status) => object["status"] = status,
-            None => {
-                object.as_object_mut().map(|map| map.remove("status"));
-            }
-        }
-        if !managed.is_null() {
-            object["metadata"]["managedFields"] = managed;
-        }
-        return;
-    }
-    if has_status && let Some(map) = object.as_object_mut() {
-        match before.get("status") {
-            Some(status) => map.insert("status".to_owned(), status.clone()),
-            None => map.remove("status"),
-        };
-    }
-    let without = |value: &Value| {
-        let mut value = value.clone();
-        if let Some(map) = value.as_object_mut() {
-            map.remove("metadata");
-            if has_status {
-                map.remove("status");
-            }
-        }
-        value
-    };
-    if without(before) != without(object) {
-        let generation = before["metadata"]["generation"].as_i64().unwrap_or_default();
-        object["metadata"]["generation"] = Value::from(generation + 1);
-    }
-}
-
 /// Whether a deleted object has nothing left to wait for.
 pub(crate) fn is_finished(object: &Value) -> bool {
     let metadata = &object["metadata"];
@@ -585,39 +535,6 @@ pub(crate) fn is_finished(object: &Value) -> bool {
         && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && empty(&metadata["finalizers"])
         && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
-}
-
-/// Whether two versions differ in nothing but when somebody set fields.
-fn same_but_for_times(one: &Value, other: &Value) -> bool {
-    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return one == other };
-    let same_entry = |one: &Value, other: &Value| match (one.as_object(), other.as_object()) {
-        (Some(one), Some(other)) => same_fields(one, other, "time", |_, _| true),
-        _ => one == other,
-    };
-    let same_entries = |one: &Value, other: &Value| match (one.as_array(), other.as_array()) {
-        (Some(one), Some(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_entry(one, other))
-        }
-        _ => one == other,
-    };
-    same_fields(one, other, "metadata", |one, other| match (one.as_object(), other.as_object()) {
-        (Some(one), Some(other)) => same_fields(one, other, "managedFields", same_entries),
-        _ => one == other,
-    })
-}
-
-/// Whether two objects have the same fields, one of which is compared in its own way.
-fn same_fields(
-    one: &Map<String, Value>,
-    other: &Map<String, Value>,
-    special: &str,
-    same: impl Fn(&Value, &Value) -> bool,
-) -> bool {
-    one.len() == other.len()
-        && one.iter().all(|(key, value)| match other.get(key) {
-            Some(theirs) if key == special => same(value, theirs),
-            theirs => theirs == Some(value),
-        })
 }
 
 pub(crate) fn name_of(object: &Value) -> &str {

@@ -40,8 +40,8 @@ async fn the_generation_rises_with_the_spec_alone() {
     assert_eq!(created["metadata"]["generation"], 1);
     let path = format!("{path}/web");
     let merge = "application/merge-patch+json";
-    let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    let patched = send(&server, Method::PATCH, &path, merge, &labels);
+    let change = json!({"metadata": {"labels": {"a": "b"}}});
+    let patched = send(&server, Method::PATCH, &path, merge, &change);
     assert_eq!(patched["spec"], created["spec"]);
     assert_eq!(patched["metadata"]["generation"], 1);
     let status = json!({"status": {"replicas": 1}});

@@ -109,9 +109,9 @@ fn stages(stage: &Stage) -> Result<std::path::PathBuf> {
         ["node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-complete", "pod/fast/pod-delete"]
     {
         let file = module.join("kustomize/stage").join(format!("{file}.yaml"));
-        all += "---\n";
+        all.push_str("---\n");
         all += &std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        all += "\n";
+        all.push('\n');
     }
     let path = stage.folder.path().join("stages.yaml");
     std::fs::write(&path, all)?;
@@ -124,7 +124,7 @@ pub(crate) async fn kwok(stage: &Stage, program: &str) -> Result<()> {
     let mut command = Command::new(program);
     command
         .arg(format!("--kubeconfig={}", stage.kubeconfig().display()))
-        .args(["--manage-all-nodes=true", "--node-lease-duration-seconds=0"])
+        .args(["--manage-all-nodes=true", "--node-lease-duration-seconds=40"])
         .arg(format!("--config={}", stages(stage)?.display()));
     let _running = start(&mut command, "kwok.log")?;
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -213,14 +213,16 @@ fn step(parts: &http::request::Parts, body: &[u8]) -> Option<Value> {
             Ok(value) => step["body"] = value,
             Err(_) => match std::str::from_utf8(body) {
                 Ok(text) if !body.contains(&0) => step["raw"] = Value::from(text),
-                _ => {
-                    let hex = body.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-                    step["hex"] = hex.into();
-                }
+                _ => step["hex"] = Value::from(hex(body)),
             },
         }
     }
     Some(step)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The query, in which watches end soon and lists of the whole cluster, which others fill, have one page.

@@ -303,6 +303,7 @@ fn unknown_fields(sample: &Sample) -> Vec<Step> {
         strict("Ignore"),
         strict("Wrong"),
         post(&collection, object.clone()),
+        sample.settled(get(&path)),
         patch(&format!("{path}?fieldValidation=Strict"), "merge", json!({"extra": {"a": 1}})),
         patch(&path, "merge", json!({"extra": 2})),
         patch(&format!("{path}?fieldManager=a&force=true&fieldValidation=Strict"), "apply", one.clone()),

@@ -1,0 +1,73 @@
+//! What stays of an object when it is changed.
+
+use serde_json::Value;
+
+use super::SERVER_FIELDS;
+
+/// What only the server writes stays as it is.
+pub(super) fn keep_server_fields(before: &Value, object: &mut Value) {
+    object["apiVersion"] = before["apiVersion"].clone();
+    object["kind"] = before["kind"].clone();
+    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
+        match before["metadata"].get(*field) {
+            Some(value) => metadata.insert((*field).to_owned(), value.clone()),
+            None => metadata.remove(*field),
+        };
+    }
+    metadata.remove("selfLink");
+}
+
+/// A copy in which managed fields have no times: that a field was set again is no change.
+pub(super) fn without_times(object: &Value) -> Value {
+    let mut object = object.clone();
+    for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+        entry.as_object_mut().map(|entry| entry.remove("time"));
+    }
+    object
+}
+
+/// Puts back what a write of a custom object may not change, and counts the generation.
+pub(super) fn prepare_custom_update(
+    has_status: bool,
+    writes_status: bool,
+    before: &Value,
+    object: &mut Value,
+) {
+    if writes_status {
+        // Only the status and its managed fields change.
+        let status = object.get("status").cloned();
+        let managed = object["metadata"]["managedFields"].clone();
+        *object = before.clone();
+        match status {
+            Some(status) => object["status"] = status,
+            None => {
+                object.as_object_mut().map(|map| map.remove("status"));
+            }
+        }
+        if !managed.is_null() {
+            object["metadata"]["managedFields"] = managed;
+        }
+        return;
+    }
+    if has_status && let Some(map) = object.as_object_mut() {
+        match before.get("status") {
+            Some(status) => map.insert("status".to_owned(), status.clone()),
+            None => map.remove("status"),
+        };
+    }
+    let without = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(map) = value.as_object_mut() {
+            map.remove("metadata");
+            if has_status {
+                map.remove("status");
+            }
+        }
+        value
+    };
+    if without(before) != without(object) {
+        let generation = before["metadata"]["generation"].as_i64().unwrap_or_default();
+        object["metadata"]["generation"] = Value::from(generation + 1);
+    }
+}
