@@ -81,7 +81,9 @@ impl State {
         let fields = selectable_fields(resource, value);
         let object = Object::new(value, self.store.next_revision(), fields);
         let place = (resource.collection, object.key.clone());
-        if !object.owners.is_empty() {
+        // Owners that were looked at before have told everybody when they went.
+        let known = self.store.get(resource.collection, &object.key).map(|old| &old.owners);
+        if !object.owners.is_empty() && known != Some(&object.owners) {
             self.chores.push_back(Chore::CheckOwners(place.clone()));
         }
         if object.deleting {
