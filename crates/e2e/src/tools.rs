@@ -117,13 +117,23 @@ impl Tool {
     /// Linker flags: no debug information, and the version that the project's own release build would stamp.
     fn ldflags(self, version: &str, go_mod: &str) -> Result<String> {
         let stamps = match self {
-            Self::Etcd | Self::OldKubectl => vec![],
+            Self::Etcd => vec![],
             Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => {
                 let (major, minor) = major_minor(version)?;
                 let package = "k8s.io/component-base/version";
                 vec![
                     format!("{package}.gitVersion={version}"),
                     format!("{package}.gitMajor={major}"),
+                    format!("{package}.gitMinor={minor}"),
+                ]
+            }
+            Self::OldKubectl => {
+                // The module's version is that of Kubernetes with a zero in front.
+                let (_, minor) = major_minor(version)?;
+                let package = "k8s.io/component-base/version";
+                vec![
+                    format!("{package}.gitVersion={}", version.replacen("v0.", "v1.", 1)),
+                    format!("{package}.gitMajor=1"),
                     format!("{package}.gitMinor={minor}"),
                 ]
             }
@@ -243,7 +253,10 @@ impl Workshop {
             .trim()
             .to_owned();
         let ldflags = tool.ldflags(&version, &go_mod)?;
-        let digest = fnv1a(&[&go_mod, &go_sum, &ldflags]);
+        // Most tools are programs of other modules; a program of our own is part of what decides the binary.
+        let own = fs::read_to_string(folder.join("main.go")).ok();
+        let parts = [Some(&go_mod), Some(&go_sum), Some(&ldflags), own.as_ref()];
+        let digest = fnv1a(&parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>());
         Ok(Pin { source, folder, version, go_version, ldflags, digest })
     }
 

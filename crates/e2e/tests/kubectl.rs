@@ -142,7 +142,9 @@ fn run_a_deployment(cluster: &Cluster) {
     assert_eq!(names.split(' ').count(), 3, "{names}");
     assert!(cluster.kubectl(&["get", "deployment", "web", "-o", "yaml"]).contains("readyReplicas: 3"));
     assert!(cluster.kubectl(&["describe", "deployment", "web"]).contains("3 available"));
-    assert!(cluster.kubectl(&["describe", "pods"]).contains("Successfully assigned default/web-"));
+    let first = names.split(' ').next().unwrap_or_default();
+    let assigned = format!("Successfully assigned default/{first} to ");
+    assert!(cluster.kubectl(&["describe", "pod", first]).contains(&assigned));
     assert!(cluster.kubectl(&["describe", "node", "n1"]).contains("HolderIdentity:  n1"));
     cluster.kubectl(&["scale", "deployment/web", "--replicas=5"]);
     cluster.kubectl(&["rollout", "status", "deployment/web", "--timeout=30s"]);
