@@ -198,7 +198,7 @@ fn change_objects(cluster: &Cluster) {
     assert!(!success, "a dry run leaves nothing");
     let (success, _, refused) = cluster.try_kubectl(
         &["apply", "-f", "-"],
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: typo}, dataa: {}}",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typo}\ndataa: {}\n",
     );
     assert!(!success && refused.contains("unknown field \"dataa\""), "{refused}");
 }
