@@ -3,7 +3,6 @@
 //! All functions are pure. Writes call them in the API server's order: [`default`], then one of the `prepare_`
 //! functions, then the rules, of metadata first.
 
-mod base64;
 pub mod crd;
 mod defaults;
 mod fields;

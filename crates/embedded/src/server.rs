@@ -6,6 +6,7 @@ use clock::Clock;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::refusal::Refusal;
 use crate::request::{ObjectPath, Query, Request, Route};
 use crate::resources::Resource;
@@ -85,7 +86,7 @@ impl Server {
 
     /// Ends all watches, as a restart of the server would.
     pub fn cut_watches(&self) {
-        self.service.lock().store.cut_watches(None);
+        self.service.lock().store.cut_watches();
     }
 
     /// Forgets the history, so that watches from before are refused with 410.
@@ -103,18 +104,29 @@ impl Server {
         content_type: &str,
         body: &Value,
     ) -> (StatusCode, Value) {
+        match self.ask(method, target, content_type, "karpenter", body) {
+            Ok(answer) => (answer.code, answer.value()),
+            Err(refusal) => (refusal.code, refusal.status()),
+        }
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        content_type: &str,
+        agent: &str,
+        body: &Value,
+    ) -> Result<Answer, Refusal> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut request = Request::internal(Route::of(path), "karpenter");
+        let mut request = Request::internal(Route::of(path), agent);
         request.method = method;
         request.query = Query::of(query);
         content_type.clone_into(&mut request.content_type);
         if !body.is_null() {
             request.body = body.to_string().into();
         }
-        match self.service.answer(&request) {
-            Ok(answer) => (answer.code, answer.value()),
-            Err(refusal) => (refusal.code, refusal.status()),
-        }
+        self.service.answer(&request)
     }
 
     /// Creates or changes an object by server-side apply.
@@ -125,12 +137,8 @@ impl Server {
         if let Some(namespace) = self.namespace_of(&object) {
             object["metadata"]["namespace"] = Value::from(namespace);
         }
-        let mut request = Request::internal(Route::of(&path), manager);
-        request.method = Method::PATCH;
-        request.query = Query::of(target.split_once('?').map_or("", |(_, query)| query));
-        "application/apply-patch+yaml".clone_into(&mut request.content_type);
-        request.body = object.to_string().into();
-        self.service.answer(&request).map(|answer| answer.value())
+        let answer = self.ask(Method::PATCH, &target, "application/apply-patch+yaml", manager, &object)?;
+        Ok(answer.value())
     }
 
     /// Where an object lives; nothing when its kind is not served.

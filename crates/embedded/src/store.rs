@@ -173,12 +173,9 @@ impl Store {
         self.collections[watch.collection.0].watchers.remove(watch.number);
     }
 
-    /// Ends watches: all, or those of one collection.
-    pub(crate) fn cut_watches(&mut self, of: Option<CollectionId>) {
-        match of {
-            Some(id) => self.collections[id.0].watchers.clear(),
-            None => self.collections.iter_mut().for_each(|collection| collection.watchers.clear()),
-        }
+    /// Ends all watches.
+    pub(crate) fn cut_watches(&mut self) {
+        self.collections.iter_mut().for_each(|collection| collection.watchers.clear());
     }
 
     /// Forgets the history, so that watches and pages from before are refused as expired.

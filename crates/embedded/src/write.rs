@@ -372,20 +372,9 @@ impl<'a> Write<'a> {
         &mut self,
         state: &mut State,
         old: &Arc<Object>,
-        mut object: Value,
+        object: Value,
     ) -> Result<Value, Refusal> {
-        let now = state.now();
-        let before = old.value(self.resource);
-        self.check_identity(&before, &mut object)?;
-        keep_server_fields(&before, &mut object);
-        self.fill_defaults(&mut object, &self.path.namespace, &now);
-        self.track(Some(&before), &mut object, &now);
-        self.prepare_update(&before, &mut object, &now);
-        let errors = self.update_errors(&before, &object, &now);
-        if !errors.is_empty() {
-            return Err(self.invalid(&object, &errors));
-        }
-        Ok(self.store_update(state, &before, object))
+        self.change(state, old, object, true)
     }
 
     /// Stores an object that server-side apply made, whose managed fields are right already.
@@ -393,13 +382,26 @@ impl<'a> Write<'a> {
         &mut self,
         state: &mut State,
         old: &Arc<Object>,
+        object: Value,
+    ) -> Result<Value, Refusal> {
+        self.change(state, old, object, false)
+    }
+
+    fn change(
+        &mut self,
+        state: &mut State,
+        old: &Arc<Object>,
         mut object: Value,
+        track: bool,
     ) -> Result<Value, Refusal> {
         let now = state.now();
         let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
         keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, &self.path.namespace, &now);
+        if track {
+            self.track(Some(&before), &mut object, &now);
+        }
         self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {

@@ -1,5 +1,7 @@
 //! The defaults of built-in types, one function for each struct that has any.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::get::{Get, child, is_empty, set_empty, set_missing};
@@ -311,7 +313,7 @@ fn secret(map: &mut Map<String, Value>) {
     let Some(Value::Object(texts)) = map.remove("stringData") else { return };
     if let Some(data) = child(map, "data") {
         for (key, text) in texts {
-            let encoded = super::base64::encode(text.as_str().unwrap_or_default().as_bytes());
+            let encoded = BASE64_STANDARD.encode(text.as_str().unwrap_or_default());
             data.insert(key, Value::from(encoded));
         }
     }

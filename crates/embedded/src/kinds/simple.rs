@@ -1,9 +1,10 @@
 //! Rules on kinds with few of them.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use super::Context;
-use super::base64::decoded_len;
 use super::get::Get;
 use super::names::{check, config_key, dns_subdomain, qualified_name};
 use super::rules::{at_most_all, count_or_percent, label_selector, needed, not_negative, one_of, unchanged};
@@ -120,7 +121,7 @@ fn config_map(errors: &mut Vec<FieldError>, object: &Value) {
     }
     for (key, value) in object.entries("binaryData") {
         check(errors, format!("binaryData[{key}]"), key, config_key);
-        size += value.as_str().and_then(decoded_len).unwrap_or_default();
+        size += value.as_str().map_or(0, decoded_len);
     }
     if size > MOST_BYTES {
         errors.push(FieldError::too_long("", MOST_BYTES));
@@ -132,7 +133,7 @@ fn secret(errors: &mut Vec<FieldError>, object: &Value) {
     let mut size = 0;
     for (key, value) in object.entries("data") {
         check(errors, format!("data[{key}]"), key, config_key);
-        size += value.as_str().and_then(decoded_len).unwrap_or_default();
+        size += value.as_str().map_or(0, decoded_len);
     }
     if size > MOST_BYTES {
         errors.push(FieldError::too_long("data", MOST_BYTES));
@@ -304,4 +305,9 @@ fn lease(errors: &mut Vec<FieldError>, spec: &Value) {
         let detail = "may only be specified if `strategy` is defined";
         errors.push(FieldError::forbidden("spec.preferredHolder", detail));
     }
+}
+
+/// How many bytes a text in base64 stands for.
+fn decoded_len(text: &str) -> usize {
+    BASE64_STANDARD.decode(text).map_or(0, |bytes| bytes.len())
 }
