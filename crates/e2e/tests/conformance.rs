@@ -136,7 +136,16 @@ async fn outcomes() -> Result<Vec<Outcome>> {
         let id = format!("c{run}-{number}");
         running.spawn(async move {
             let _slot = slots.acquire_owned().await?;
-            compare(real, embedded, sequence, id).await
+            let again = (real.clone(), embedded.clone(), sequence.clone(), format!("{id}-again"));
+            let outcome = compare(real, embedded, sequence, id).await?;
+            if outcome.differences.is_empty() {
+                return Ok::<_, anyhow::Error>(outcome);
+            }
+            // The real server's own controllers race with its answers: a difference counts when it stays.
+            let first = outcome.differences;
+            let mut outcome = compare(again.0, again.1, again.2, again.3).await?;
+            outcome.differences.retain(|(step, path, _)| first.iter().any(|(s, p, _)| (s, p) == (step, path)));
+            Ok(outcome)
         });
     }
     let mut outcomes = Vec::new();

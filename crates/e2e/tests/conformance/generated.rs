@@ -354,6 +354,8 @@ fn selection(sample: &Sample) -> Vec<Step> {
     };
     let select = |selector: &str| get(&format!("{collection}?labelSelector=set=$id{selector}"));
     let name = sample.name();
+    // Kinds that leave their dependents behind are gone only some time later.
+    let policy = if sample.orphans() { "&propagationPolicy=Background" } else { "" };
     let mut first = post(&collection, labelled(sample.object(), "a"));
     "a".clone_into(&mut first.name);
     let steps = vec![
@@ -373,8 +375,8 @@ fn selection(sample: &Sample) -> Vec<Step> {
         step(format!(
             "GET {collection}?watch=true&timeoutSeconds=3&labelSelector=set=$id&resourceVersion=$a.metadata.resourceVersion"
         )),
-        step(format!("DELETE {collection}?labelSelector=set=$id,which=a")),
-        step(format!("DELETE {collection}?labelSelector=set=$id")),
+        step(format!("DELETE {collection}?labelSelector=set=$id,which=a{policy}")),
+        step(format!("DELETE {collection}?labelSelector=set=$id{policy}")),
     ];
     unsettled(sample, steps, 2)
 }
