@@ -6,6 +6,19 @@ use std::str::FromStr;
 use crate::names::labels::{aws, azure, kwok};
 use crate::schema::{Rule, rule};
 
+/// The kind of object that configures the instances of a cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeClassKind {
+    /// Its API group.
+    pub group: &'static str,
+    /// Its API version.
+    pub version: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+    /// The name of its collection.
+    pub plural: &'static str,
+}
+
 /// A cloud, or the simulation of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Provider {
@@ -27,6 +40,30 @@ impl Provider {
             Self::Kwok => "kwok",
             Self::Aws => "aws",
             Self::Azure => "azure",
+        }
+    }
+
+    /// The kind of NodeClass that the provider understands.
+    pub const fn node_class(self) -> NodeClassKind {
+        match self {
+            Self::Kwok => NodeClassKind {
+                group: kwok::DOMAIN,
+                version: "v1alpha1",
+                kind: "KWOKNodeClass",
+                plural: "kwoknodeclasses",
+            },
+            Self::Aws => NodeClassKind {
+                group: aws::DOMAIN,
+                version: "v1",
+                kind: "EC2NodeClass",
+                plural: "ec2nodeclasses",
+            },
+            Self::Azure => NodeClassKind {
+                group: azure::DOMAIN,
+                version: "v1beta1",
+                kind: "AKSNodeClass",
+                plural: "aksnodeclasses",
+            },
         }
     }
 

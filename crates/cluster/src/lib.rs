@@ -1,5 +1,5 @@
-//! Turns Kubernetes objects into the engine's snapshot: from files that `kubectl get` writes now, from watches
-//! later.
+//! What is known of a cluster, and the engine's snapshot of it: from files that `kubectl get` writes, and from
+//! watches.
 
 pub mod eligibility;
 pub mod file;
@@ -10,4 +10,5 @@ pub mod reason;
 pub mod requests;
 pub mod scheduler_config;
 pub mod snapshot;
+pub mod state;
 pub mod volumes;

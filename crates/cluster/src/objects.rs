@@ -8,6 +8,8 @@ pub mod others;
 pub mod pod;
 pub mod selector;
 
+use std::borrow::Cow;
+
 use api::aws::EC2NodeClass;
 use api::azure::AKSNodeClass;
 use api::kwok::KWOKNodeClass;
@@ -15,12 +17,13 @@ use api::nodeclaim::NodeClaim;
 use api::nodeoverlay::NodeOverlay;
 use api::nodepool::NodePool;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use collections::{Annotations, Labels, List, nullable};
 pub use others::{
-    CSINode, DaemonSet, Namespace, Node, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget,
-    PriorityClass, ReplicaSet, ReplicationController, Service, StorageClass, Taint,
+    CSINode, DaemonSet, Namespace, Node, NodeClass, PersistentVolume, PersistentVolumeClaim,
+    PodDisruptionBudget, PriorityClass, ReplicaSet, ReplicationController, Service, StorageClass, Taint,
+    VolumeAttachment,
 };
 pub use pod::Pod;
 
@@ -43,6 +46,14 @@ pub struct Metadata {
     pub annotations: Annotations,
     /// What it belongs to.
     pub owner_references: List<OwnerReference>,
+    /// What must be done before it may go.
+    pub finalizers: List<Box<str>>,
+    /// Orders the writes to it; zero in files.
+    #[serde(deserialize_with = "version")]
+    pub resource_version: u64,
+    /// Counts the changes of what is asked for.
+    #[serde(deserialize_with = "nullable")]
+    pub generation: i64,
     /// When it was created.
     pub creation_timestamp: Option<Time>,
     /// When it was or will be deleted; it is on its way out if set.
@@ -65,10 +76,21 @@ impl Metadata {
         self.owner_references.iter().any(|owner| owner.is(api_version, kind))
     }
 
+    /// Whether something must be done before it may go.
+    pub fn has_finalizer(&self, name: &str) -> bool {
+        self.finalizers.iter().any(|finalizer| &**finalizer == name)
+    }
+
     /// The owner that manages it.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
+}
+
+/// Resource versions are numbers on every API server there is; another one would order nothing.
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = Option::<Cow<'de, str>>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()).unwrap_or_default())
 }
 
 /// What an object belongs to.

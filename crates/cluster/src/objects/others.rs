@@ -1,5 +1,7 @@
 //! Kinds other than pods, as far as scheduling looks at them.
 
+use api::shared::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Deserialize;
 
@@ -53,6 +55,9 @@ pub struct NodeSpec {
     pub provider_id: Box<str>,
     /// What keeps pods away.
     pub taints: List<Taint>,
+    /// Whether somebody keeps new pods away.
+    #[serde(deserialize_with = "nullable")]
+    pub unschedulable: bool,
 }
 
 part! {
@@ -62,7 +67,51 @@ part! {
         capacity: ResourceList,
         /// What pods may use.
         allocatable: ResourceList,
+        /// How it is.
+        conditions: List<NodeCondition>,
+        /// What runs on it.
+        node_info: NodeInfo,
+        /// How far it is; rarely set.
+        phase: Box<str>,
     }
+}
+
+impl Node {
+    /// The condition of a type.
+    pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
+        self.status.conditions.iter().find(|condition| &*condition.kind == kind)
+    }
+
+    /// Whether its kubelet says that it is ready.
+    pub fn is_ready(&self) -> bool {
+        self.condition("Ready").is_some_and(|condition| &*condition.status == "True")
+    }
+}
+
+/// How a node is in some respect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeCondition {
+    /// In which respect.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub kind: Box<str>,
+    /// `True`, `False` or `Unknown`.
+    #[serde(deserialize_with = "nullable")]
+    pub status: Box<str>,
+    /// Why, as one word.
+    #[serde(deserialize_with = "nullable")]
+    pub reason: Box<str>,
+    /// Since when.
+    pub last_transition_time: Option<Time>,
+}
+
+/// What runs on a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct NodeInfo {
+    /// Changes with every boot.
+    #[serde(rename = "bootID", deserialize_with = "nullable")]
+    pub boot_id: Box<str>,
 }
 
 part! {
@@ -243,6 +292,16 @@ kind! {
     PodDisruptionBudget {
         /// What is allowed.
         spec: PodDisruptionBudgetSpec,
+        /// What that comes to at present.
+        status: PodDisruptionBudgetStatus,
+    }
+}
+
+part! {
+    /// What a budget comes to at present.
+    PodDisruptionBudgetStatus {
+        /// How many more pods may go.
+        disruptions_allowed: i32,
     }
 }
 
@@ -313,5 +372,54 @@ part! {
     ReplicationControllerSpec {
         /// Their labels.
         selector: Labels,
+    }
+}
+
+kind! {
+    /// A volume that is attached to a node, or is to be.
+    VolumeAttachment {
+        /// Which, and where.
+        spec: VolumeAttachmentSpec,
+    }
+}
+
+part! {
+    /// Which volume is attached, and where.
+    VolumeAttachmentSpec {
+        /// The node.
+        node_name: Box<str>,
+        /// The volume.
+        source: VolumeAttachmentSource,
+    }
+}
+
+part! {
+    /// The volume that is attached.
+    VolumeAttachmentSource {
+        /// By name; empty for volumes that a pod defines itself.
+        persistent_volume_name: Box<str>,
+    }
+}
+
+kind! {
+    /// What configures the instances of a cloud: as much as all clouds have in common.
+    NodeClass {
+        /// How it is.
+        status: NodeClassStatus,
+    }
+}
+
+part! {
+    /// How a NodeClass is.
+    NodeClassStatus {
+        /// In which respects.
+        conditions: Vec<Condition>,
+    }
+}
+
+impl NodeClass {
+    /// The condition of a type.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.type_ == kind)
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
@@ -60,6 +61,11 @@ pub struct PodSpec {
     pub resource_claims: List<Named>,
     /// How important it is.
     pub priority: Option<i32>,
+    /// The name of how important it is.
+    #[serde(deserialize_with = "nullable")]
+    pub priority_class_name: Box<str>,
+    /// How long it may take to stop.
+    pub termination_grace_period_seconds: Option<i64>,
     /// Who is to place it.
     pub scheduler_name: Option<Box<str>>,
 }
@@ -328,6 +334,10 @@ pub struct PodConditions {
     pub scheduling: Option<Scheduling>,
     /// It is known not to be ready.
     pub not_ready: bool,
+    /// Since when it is ready.
+    pub ready_since: Option<Timestamp>,
+    /// Since when it has a node.
+    pub scheduled_since: Option<Timestamp>,
     /// The node has not resized it yet.
     pub resize: Option<Resize>,
 }
@@ -379,6 +389,8 @@ impl<'de> Visitor<'de> for ConditionsVisitor {
             status: Cow<'a, str>,
             #[serde(borrow)]
             reason: Option<Cow<'a, str>>,
+            #[serde(rename = "lastTransitionTime")]
+            since: Option<Time>,
         }
 
         let mut conditions = PodConditions::default();
@@ -390,8 +402,16 @@ impl<'de> Visitor<'de> for ConditionsVisitor {
                 }
                 "PodScheduled" => {
                     conditions.scheduling.get_or_insert(Scheduling::Other);
+                    if condition.status == "True" {
+                        conditions.scheduled_since = condition.since.map(|since| since.0);
+                    }
                 }
-                "Ready" => conditions.not_ready |= condition.status == "False",
+                "Ready" => {
+                    conditions.not_ready |= condition.status == "False";
+                    if condition.status == "True" {
+                        conditions.ready_since = condition.since.map(|since| since.0);
+                    }
+                }
                 "PodResizePending" => {
                     let resize = if has_reason("Infeasible") { Resize::Infeasible } else { Resize::Other };
                     conditions.resize.get_or_insert(resize);

@@ -64,6 +64,8 @@ fn same(a: &Pod, b: &Pod, with_owner: bool) -> bool {
         volumes,
         resource_claims,
         priority: _,
+        priority_class_name: _,
+        termination_grace_period_seconds: _,
         scheduler_name: _,
     } = &a.spec;
     let has_own_claims = volumes.iter().any(|volume| volume.ephemeral.is_some());

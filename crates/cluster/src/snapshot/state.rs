@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use api::names::{conditions, labels, taints};
 use api::nodeclaim::NodeClaim;
-use api::provider::Provider;
+use api::provider::{NodeClassKind, Provider};
 use api::shared::{ConditionStatus, NodeClassReference};
 use engine::model::{Effect, Taint};
 use units::{Format, Quantity, Resources};
@@ -81,11 +81,7 @@ pub(super) fn join<'a>(
 
 /// Fails if a NodeClass is not one of the provider's.
 pub(super) fn check_node_class(reference: &NodeClassReference, provider: Provider) -> Result<(), Reason> {
-    let (group, kind) = match provider {
-        Provider::Kwok => (labels::kwok::DOMAIN, "KWOKNodeClass"),
-        Provider::Aws => (labels::aws::DOMAIN, "EC2NodeClass"),
-        Provider::Azure => (labels::azure::DOMAIN, "AKSNodeClass"),
-    };
+    let NodeClassKind { group, kind, .. } = provider.node_class();
     if reference.group == group && reference.kind == kind {
         return Ok(());
     }

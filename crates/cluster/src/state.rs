@@ -1,0 +1,287 @@
+//! What is known of the cluster: one copy of every watched object, with the indexes that controllers need.
+//!
+//! It is filled from two sides: by watches, and at once by the answers to our own writes, so that no
+//! controller decides on a state that lacks its own last write.
+//! Resource versions decide which side is newer.
+
+mod index;
+mod kind;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use api::nodeclaim::NodeClaim;
+use api::provider::Provider;
+use jiff::Timestamp;
+
+use crate::objects::{Node, Pod, VolumeAttachment};
+use index::Indexes;
+pub use kind::{Key, Kind, Meta, Object, StatefulSet, Stores, Watched};
+pub use store::Store;
+
+/// What a watch says.
+#[derive(Debug)]
+pub enum Seen {
+    /// All objects of a kind are going to be listed again.
+    Listing(Kind),
+    /// One of the list.
+    Listed(Object),
+    /// The list is complete: what was not on it is gone.
+    Synced(Kind),
+    /// An object is new or has changed.
+    Applied(Object),
+    /// An object is gone.
+    Deleted(Object),
+    /// An object cannot be understood, and why.
+    Unreadable(Kind, Key, String),
+}
+
+/// How an object changed; `old` is missing for new ones, `new` for those that are gone.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The object as it was.
+    pub old: Option<Object>,
+    /// The object as it is.
+    pub new: Option<Object>,
+}
+
+impl Change {
+    /// The object as it is, or as it was last.
+    pub fn object(&self) -> &Object {
+        match (&self.new, &self.old) {
+            (Some(object), _) | (None, Some(object)) => object,
+            (None, None) => unreachable!("a change has one side at least"),
+        }
+    }
+
+    /// Where the object is.
+    pub fn key(&self) -> Key {
+        self.object().key()
+    }
+}
+
+/// Everything known of the cluster.
+#[derive(Debug)]
+pub struct State {
+    provider: Provider,
+    stores: Stores,
+    indexes: Indexes,
+    /// What was seen so far of kinds that are being listed.
+    listing: BTreeMap<Kind, BTreeSet<Key>>,
+    /// Kinds that have not been listed yet.
+    waiting: BTreeSet<Kind>,
+    /// The newest version that a watch has delivered.
+    newest: BTreeMap<Kind, u64>,
+    /// Objects whose deletion the server has accepted, although a watch may still say otherwise.
+    doomed: BTreeSet<Box<str>>,
+    /// Objects that cannot be understood, and why.
+    unreadable: BTreeMap<(Kind, Key), String>,
+}
+
+impl Deref for State {
+    type Target = Stores;
+
+    fn deref(&self) -> &Stores {
+        &self.stores
+    }
+}
+
+impl State {
+    /// A state that is complete once each of `kinds` has been listed.
+    pub fn awaiting(provider: Provider, kinds: &[Kind]) -> Self {
+        Self {
+            provider,
+            stores: Stores::default(),
+            indexes: Indexes::default(),
+            listing: BTreeMap::new(),
+            waiting: kinds.iter().copied().collect(),
+            newest: BTreeMap::new(),
+            doomed: BTreeSet::new(),
+            unreadable: BTreeMap::new(),
+        }
+    }
+
+    /// The cloud whose nodes these are.
+    pub fn provider(&self) -> Provider {
+        self.provider
+    }
+
+    /// Whether every kind has been listed once.
+    pub fn is_listed(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Objects that cannot be understood, and why. They have no part in anything.
+    pub fn unreadable(&self) -> impl ExactSizeIterator<Item = (&(Kind, Key), &String)> {
+        self.unreadable.iter()
+    }
+
+    /// The pods of a node.
+    pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a Arc<Pod>> + Clone {
+        self.indexes.pods_by_node.get(node).filter_map(|key| self.stores.pods.get(key))
+    }
+
+    /// The nodes of an instance; more than one if something is wrong.
+    pub fn nodes_of<'a>(&'a self, provider_id: &str) -> impl Iterator<Item = &'a Arc<Node>> + Clone {
+        self.indexes.nodes_by_provider_id.get(provider_id).filter_map(|key| self.stores.nodes.get(key))
+    }
+
+    /// The claims of an instance; more than one if something is wrong.
+    pub fn claims_of<'a>(&'a self, provider_id: &str) -> impl Iterator<Item = &'a Arc<NodeClaim>> + Clone {
+        self.indexes.claims_by_provider_id.get(provider_id).filter_map(|key| self.stores.node_claims.get(key))
+    }
+
+    /// The one claim of a node; none if there are several.
+    pub fn claim_of_node(&self, node: &Node) -> Option<&Arc<NodeClaim>> {
+        let mut claims = self.claims_of(&node.spec.provider_id);
+        claims.next().filter(|_| claims.next().is_none())
+    }
+
+    /// The one node of a claim; none if there are several.
+    pub fn node_of_claim(&self, claim: &NodeClaim) -> Option<&Arc<Node>> {
+        let mut nodes = self.nodes_of(claim.status.as_ref().map_or("", |status| &status.provider_id));
+        nodes.next().filter(|_| nodes.next().is_none())
+    }
+
+    /// The claims of a NodePool.
+    pub fn claims_of_pool<'a>(&'a self, pool: &str) -> impl Iterator<Item = &'a Arc<NodeClaim>> + Clone {
+        self.indexes.claims_by_pool.get(pool).filter_map(|key| self.stores.node_claims.get(key))
+    }
+
+    /// The nodes that bear the label of a NodePool.
+    pub fn nodes_of_pool<'a>(&'a self, pool: &str) -> impl Iterator<Item = &'a Arc<Node>> + Clone {
+        self.indexes.nodes_by_pool.get(pool).filter_map(|key| self.stores.nodes.get(key))
+    }
+
+    /// The volumes that are attached to a node.
+    pub fn attachments_of<'a>(
+        &'a self,
+        node: &str,
+    ) -> impl Iterator<Item = &'a Arc<VolumeAttachment>> + Clone {
+        self.indexes.attachments_by_node.get(node).filter_map(|key| self.stores.volume_attachments.get(key))
+    }
+
+    /// Takes in what a watch says.
+    pub fn observe(&mut self, seen: Seen) -> Vec<Change> {
+        match seen {
+            Seen::Listing(kind) => {
+                self.listing.insert(kind, BTreeSet::new());
+                Vec::new()
+            }
+            Seen::Unreadable(kind, key, why) => {
+                self.unreadable.insert((kind, key.clone()), why);
+                self.remove(kind, &key).into_iter().collect()
+            }
+            Seen::Listed(object) => {
+                if let Some(listed) = self.listing.get_mut(&object.kind()) {
+                    listed.insert(object.key());
+                }
+                self.apply(object).into_iter().collect()
+            }
+            Seen::Synced(kind) => {
+                self.waiting.remove(&kind);
+                // Those that cannot be understood are told of again by the next list.
+                let Some(listed) = self.listing.remove(&kind) else { return Vec::new() };
+                let gone: Vec<_> =
+                    self.stores.keys(kind).into_iter().filter(|key| !listed.contains(key)).collect();
+                gone.into_iter().filter_map(|key| self.remove(kind, &key)).collect()
+            }
+            Seen::Applied(object) => self.apply(object).into_iter().collect(),
+            Seen::Deleted(object) => {
+                let (kind, key) = (object.kind(), object.key());
+                self.reached(kind, object.meta().version());
+                let known = self.stores.object(kind, &key);
+                let is_same = known.is_some_and(|known| known.meta().uid() == object.meta().uid());
+                if is_same { self.remove(kind, &key).into_iter().collect() } else { Vec::new() }
+            }
+        }
+    }
+
+    fn reached(&mut self, kind: Kind, version: u64) {
+        let newest = self.newest.entry(kind).or_default();
+        *newest = version.max(*newest);
+    }
+
+    fn apply(&mut self, object: Object) -> Option<Change> {
+        self.reached(object.kind(), object.meta().version());
+        self.store(object)
+    }
+
+    /// Takes in the answer to one of our own writes.
+    ///
+    /// The watch of the kind may have delivered it already, even followed by the deletion of the object:
+    /// watches deliver in the order of versions, so an answer that is not newer says nothing new.
+    pub fn answer(&mut self, object: Object) -> Option<Change> {
+        let kind = object.kind();
+        if object.meta().version() <= self.newest.get(&kind).copied().unwrap_or(0) {
+            return None;
+        }
+        if let Some(listed) = self.listing.get_mut(&kind) {
+            listed.insert(object.key());
+        }
+        self.store(object)
+    }
+
+    /// Notes that the server accepted the deletion of an object.
+    pub fn doom(&mut self, kind: Kind, key: &Key, uid: &str, now: Timestamp) -> Option<Change> {
+        let known = self.stores.object(kind, key)?;
+        if known.meta().uid() != uid || known.meta().is_deleting() {
+            return None;
+        }
+        self.doomed.insert(uid.into());
+        Some(self.put(known.deleting(now)))
+    }
+
+    /// Notes that the server does not know an object any more; with `uid`, that very one.
+    pub fn gone(&mut self, kind: Kind, key: &Key, uid: Option<&str>) -> Option<Change> {
+        let known = self.stores.object(kind, key)?;
+        if uid.is_some_and(|uid| uid != known.meta().uid()) {
+            return None;
+        }
+        self.remove(kind, key)
+    }
+
+    fn store(&mut self, object: Object) -> Option<Change> {
+        let known = self.stores.object(object.kind(), &object.key());
+        let (uid, version) = (object.meta().uid(), object.meta().version());
+        let is_stale = known.as_ref().is_some_and(|known| {
+            let (old_uid, old) = (known.meta().uid(), known.meta().version());
+            version != 0 && (version < old || version == old && old_uid == uid)
+        });
+        if is_stale {
+            return None;
+        }
+        let is_doomed = self.doomed.contains(uid) && !object.meta().is_deleting();
+        match known {
+            // The time of the deletion is that of the first notice, until a watch tells the real one.
+            Some(known) if is_doomed && known.meta().uid() == uid => {
+                let since = known.meta().deleting_since().unwrap_or_default();
+                Some(self.put(object.deleting(since)))
+            }
+            _ => Some(self.put(object)),
+        }
+    }
+
+    fn put(&mut self, object: Object) -> Change {
+        if !self.unreadable.is_empty() {
+            self.unreadable.remove(&(object.kind(), object.key()));
+        }
+        let old = self.stores.insert(&object);
+        let change = Change { old, new: Some(object) };
+        self.indexes.apply(&change);
+        change
+    }
+
+    fn remove(&mut self, kind: Kind, key: &Key) -> Option<Change> {
+        let old = self.stores.remove(kind, key)?;
+        self.doomed.remove(old.meta().uid());
+        let change = Change { old: Some(old), new: None };
+        self.indexes.apply(&change);
+        Some(change)
+    }
+}
+
+#[cfg(test)]
+mod tests;

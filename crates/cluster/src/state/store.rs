@@ -1,0 +1,65 @@
+//! The objects of one kind.
+
+use std::collections::btree_map::{self, BTreeMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::kind::Key;
+
+/// The objects of one kind, in the order of their keys.
+#[derive(Debug)]
+pub struct Store<K>(BTreeMap<Key, Arc<K>>);
+
+impl<K> Default for Store<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K> Store<K> {
+    /// The object at a key.
+    pub fn get(&self, key: &Key) -> Option<&Arc<K>> {
+        self.0.get(key)
+    }
+
+    /// The cluster-wide object of a name.
+    pub fn named(&self, name: &str) -> Option<&Arc<K>> {
+        self.0.get(&Key::cluster(name))
+    }
+
+    /// All objects.
+    pub fn values(&self) -> btree_map::Values<'_, Key, Arc<K>> {
+        self.0.values()
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> btree_map::Keys<'_, Key, Arc<K>> {
+        self.0.keys()
+    }
+
+    /// The objects of a namespace.
+    pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Arc<K>> {
+        self.0
+            .range((Bound::Included(Key::new(namespace, "")), Bound::Unbounded))
+            .take_while(move |(key, _)| &*key.namespace == namespace)
+            .map(|(_, object)| object)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn insert(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
+        self.0.insert(key, object)
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<K>> {
+        self.0.remove(key)
+    }
+}

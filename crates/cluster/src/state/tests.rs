@@ -1,0 +1,98 @@
+//! Watches and answers meet in the state.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(kind: Kind, value: &Value) -> Object {
+    kind.decode(&value.to_string()).unwrap()
+}
+
+fn pod(version: u64, node: &str) -> Object {
+    let version = version.to_string();
+    object(
+        Kind::Pod,
+        &json!({
+            "metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": version},
+            "spec": {"nodeName": node},
+        }),
+    )
+}
+
+fn state() -> State {
+    State::awaiting(Provider::Kwok, &[Kind::Pod])
+}
+
+fn on(state: &State, node: &str) -> usize {
+    state.pods_on(node).count()
+}
+
+#[test]
+fn a_kind_is_known_once_it_was_listed_and_what_is_not_on_a_list_is_gone() {
+    let mut state = state();
+    state.observe(Seen::Listing(Kind::Pod));
+    state.observe(Seen::Listed(pod(1, "n")));
+    assert!(!state.is_listed());
+    state.observe(Seen::Synced(Kind::Pod));
+    assert!(state.is_listed() && on(&state, "n") == 1);
+    state.observe(Seen::Listing(Kind::Pod));
+    let gone = state.observe(Seen::Synced(Kind::Pod));
+    assert!(gone.len() == 1 && gone[0].new.is_none() && on(&state, "n") == 0);
+}
+
+#[test]
+fn an_answer_counts_at_once_and_what_a_watch_says_later_of_before_does_not() {
+    let mut state = state();
+    state.observe(Seen::Applied(pod(1, "")));
+    assert!(state.answer(pod(5, "n")).is_some());
+    assert!(state.observe(Seen::Applied(pod(3, "m"))).is_empty());
+    assert_eq!((on(&state, "n"), on(&state, "m")), (1, 0));
+    assert!(state.answer(pod(2, "m")).is_none(), "the watch is further already");
+}
+
+#[test]
+fn an_answer_that_comes_after_the_deletion_does_not_bring_the_object_back() {
+    let mut state = state();
+    state.observe(Seen::Applied(pod(1, "n")));
+    state.observe(Seen::Deleted(pod(7, "n")));
+    assert!(state.answer(pod(6, "n")).is_none());
+    assert!(state.pods.is_empty());
+}
+
+#[test]
+fn an_accepted_deletion_is_not_forgotten_by_a_watch_that_lags() {
+    let mut state = state();
+    state.observe(Seen::Applied(pod(1, "n")));
+    let key = Key::new("default", "a");
+    assert!(state.doom(Kind::Pod, &key, "other", Timestamp::UNIX_EPOCH).is_none());
+    assert!(state.doom(Kind::Pod, &key, "u", Timestamp::UNIX_EPOCH).is_some());
+    state.observe(Seen::Applied(pod(2, "n")));
+    assert!(state.pods.get(&key).unwrap().metadata.is_deleting());
+    assert!(state.gone(Kind::Pod, &key, Some("other")).is_none());
+    assert!(state.gone(Kind::Pod, &key, Some("u")).is_some());
+}
+
+#[test]
+fn claims_and_nodes_find_each_other_unless_there_are_several() {
+    let mut state = state();
+    let claim = |name: &str| {
+        object(
+            Kind::NodeClaim,
+            &json!({
+                "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": "p"}},
+                "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}},
+                "status": {"providerID": "kwok://n"},
+            }),
+        )
+    };
+    let node = object(Kind::Node, &json!({"metadata": {"name": "n"}, "spec": {"providerID": "kwok://n"}}));
+    state.observe(Seen::Applied(claim("c")));
+    state.observe(Seen::Applied(node));
+    let node = Arc::clone(state.nodes.named("n").unwrap());
+    let found = Arc::clone(state.claim_of_node(&node).unwrap());
+    assert_eq!(found.metadata.name.as_deref(), Some("c"));
+    assert!(state.node_of_claim(&found).is_some());
+    assert_eq!(state.claims_of_pool("p").count(), 1);
+    state.observe(Seen::Applied(claim("d")));
+    assert!(state.claim_of_node(&node).is_none());
+}

@@ -1,0 +1,7 @@
+//! The controllers: pending pods get nodes, nodes live, and go gracefully.
+//!
+//! A folder for each controller: `decide` is pure and looks at the state, `act` carries out.
+
+pub mod context;
+
+pub use context::Context;

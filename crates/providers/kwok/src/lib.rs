@@ -1,0 +1,1 @@
+//! Simulated nodes: instances are Node objects that nobody runs.

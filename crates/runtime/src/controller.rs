@@ -1,0 +1,215 @@
+//! Workers: take keys from a queue and reconcile them, some at the same time, as long as this replica leads.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::cluster::state::Key;
+use api::names::metrics::runtime as names;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::api::Error;
+use crate::limit::Limiter;
+use crate::metrics::Registry;
+use crate::queue::Queue;
+
+/// When a key is to be looked at again if nothing happens before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Not before something changes.
+    No,
+    /// After a while.
+    After(Duration),
+    /// After the back-off of the key, which grows each time.
+    Backoff,
+}
+
+impl Again {
+    /// After some seconds.
+    pub const fn secs(seconds: u64) -> Self {
+        Self::After(Duration::from_secs(seconds))
+    }
+
+    /// Whichever is sooner.
+    #[must_use]
+    pub fn or_sooner(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Backoff, _) | (_, Self::Backoff) => Self::Backoff,
+            (Self::No, other) => other,
+            (this, Self::No) => this,
+            (Self::After(a), Self::After(b)) => Self::After(a.min(b)),
+        }
+    }
+}
+
+/// What came of looking at a key. An error is logged, counted, and tried again after the back-off.
+pub type Outcome = Result<Again, Error>;
+
+/// Brings the cluster closer to what it should be, one key at a time.
+pub trait Reconcile: Send + Sync + 'static {
+    /// Looks at a key: reads the state, decides, acts.
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome>;
+}
+
+/// How a controller works.
+pub struct Controller {
+    /// Its name in logs and metrics.
+    pub name: &'static str,
+    /// What it is to look at.
+    pub queue: Arc<Queue>,
+    /// How many keys at the same time.
+    pub workers: usize,
+    /// How often altogether.
+    pub limiter: Option<Limiter>,
+    /// What it does.
+    pub reconcile: Arc<dyn Reconcile>,
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Controller {
+    /// Works for ever, while `leads` says so.
+    pub async fn run(self, mut leads: watch::Receiver<bool>, metrics: Registry) {
+        let Self { name, queue, workers, limiter, reconcile } = self;
+        let slots = Arc::new(Semaphore::new(workers));
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
+        metrics.set(&names::MAX_CONCURRENT_RECONCILES, &[name], workers as f64);
+        loop {
+            if leads.wait_for(|leads| *leads).await.is_err() {
+                return;
+            }
+            // A slot first, then a key: what waits in the queue can still become more urgent.
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            let key = queue.next().await;
+            if let Some(limiter) = &limiter {
+                limiter.acquire().await;
+            }
+            let (queue, reconcile, metrics) = (Arc::clone(&queue), Arc::clone(&reconcile), metrics.clone());
+            let span = tracing::info_span!("reconcile", controller = name, key = %key);
+            let work = async move {
+                one(name, &*reconcile, &key, &queue, &metrics).await;
+                drop(slot);
+            };
+            tokio::spawn(work.instrument(span));
+        }
+    }
+}
+
+/// Looks at one key, whatever happens.
+async fn one(name: &'static str, reconcile: &dyn Reconcile, key: &Key, queue: &Queue, metrics: &Registry) {
+    let start = Instant::now();
+    metrics.add(&names::ACTIVE_WORKERS, &[name], 1.0);
+    let outcome = AssertUnwindSafe(reconcile.reconcile(key)).catch_unwind().await;
+    metrics.add(&names::ACTIVE_WORKERS, &[name], -1.0);
+    metrics.observe(&names::RECONCILE_TIME, &[name], start.elapsed().as_secs_f64());
+    let result = match outcome {
+        Ok(Ok(Again::No)) => {
+            queue.done(key, None);
+            "success"
+        }
+        Ok(Ok(Again::After(wait))) => {
+            queue.done(key, Some(wait));
+            "requeue_after"
+        }
+        Ok(Ok(Again::Backoff)) => {
+            queue.failed(key);
+            "requeue"
+        }
+        Ok(Err(error)) if error.is_conflict() => {
+            // Somebody else was faster: what they wrote is on its way to us.
+            queue.failed(key);
+            "requeue"
+        }
+        Ok(Err(error)) => {
+            tracing::error!(error = %error, "Reconciler error");
+            metrics.add(&names::RECONCILE_ERRORS, &[name], 1.0);
+            queue.failed(key);
+            "error"
+        }
+        Err(panic) => {
+            let what = panic.downcast_ref::<String>().map(String::as_str);
+            let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+            tracing::error!(error = what, "Observed a panic");
+            metrics.add(&names::RECONCILE_PANICS, &[name], 1.0);
+            metrics.add(&names::RECONCILE_ERRORS, &[name], 1.0);
+            queue.failed(key);
+            "error"
+        }
+    };
+    metrics.add(&names::RECONCILES, &[name, result], 1.0);
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::queue::Backoff;
+
+    type Script = Mutex<Vec<fn() -> Outcome>>;
+
+    struct Scripted {
+        script: Script,
+        seen: Mutex<Vec<(String, u128)>>,
+        start: Instant,
+    }
+
+    impl Reconcile for Scripted {
+        fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
+            async move {
+                self.seen.lock().push((key.to_string(), self.start.elapsed().as_millis()));
+                let next = self.script.lock().pop();
+                next.map_or(Ok(Again::No), |next| next())
+            }
+            .boxed()
+        }
+    }
+
+    /// When the key was looked at, in milliseconds.
+    async fn times(script: Vec<fn() -> Outcome>) -> Vec<u128> {
+        let start = Instant::now();
+        let script = Mutex::new(script.into_iter().rev().collect());
+        let scripted = Arc::new(Scripted { script, seen: Mutex::default(), start });
+        let queue = Arc::new(Queue::new(Backoff::millis(100, 1000)));
+        queue.add(Key::cluster("a"));
+        let controller = Controller {
+            name: "test",
+            queue,
+            workers: 2,
+            limiter: None,
+            reconcile: Arc::clone(&scripted) as Arc<dyn Reconcile>,
+        };
+        let (leads, leading) = watch::channel(false);
+        let running = tokio::spawn(controller.run(leading, Registry::default()));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        leads.send_replace(true);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        running.abort();
+        let seen = scripted.seen.lock();
+        seen.iter().map(|(_, time)| *time).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_wait_for_leadership_and_come_again_as_asked() {
+        let script: Vec<fn() -> Outcome> =
+            vec![|| Ok(Again::secs(5)), || Ok(Again::Backoff), || Err(Error::Other("no".to_owned())), || {
+                Ok(Again::No)
+            }];
+        assert_eq!(times(script).await, [1000, 6000, 6100, 6300]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_stops_nothing_else() {
+        let script: Vec<fn() -> Outcome> = vec![|| panic!("on purpose"), || Ok(Again::No)];
+        assert_eq!(times(script).await, [1000, 1100]);
+    }
+}

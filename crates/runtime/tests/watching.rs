@@ -1,0 +1,77 @@
+//! Watches against the embedded API server: what is there, what changes, and what goes wrong.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::provider::Provider;
+use cluster::state::{Key, Kind, State};
+use runtime::limit::Limiter;
+use runtime::{Api, Cluster};
+use serde_json::json;
+use testkit::World;
+
+/// A world, and what a watch of some kinds makes of it.
+fn watched(kinds: &[Kind]) -> (World, Cluster, Api) {
+    let world = World::builder(7).without_scheduler().start();
+    let cluster =
+        world.block_on(async { Cluster::new(State::awaiting(Provider::Kwok, kinds), world.clock()) });
+    let client = world.client();
+    for kind in kinds {
+        world.spawn(runtime::watch::watch(client.clone(), cluster.clone(), *kind));
+    }
+    let limiter = world.block_on(async { Arc::new(Limiter::new(200.0, 300)) });
+    let api = Api::new(client, cluster.clone(), Provider::Kwok, limiter);
+    (world, cluster, api)
+}
+
+const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: early}\n";
+
+#[test]
+fn a_watch_knows_what_was_there_and_what_came_later() {
+    let (mut world, cluster, _) = watched(&[Kind::Namespace]);
+    world.apply(NAMESPACE);
+    world.run_for(Duration::from_secs(1));
+    assert!(cluster.is_listed() && cluster.read().namespaces.named("early").is_some());
+    world.apply(&NAMESPACE.replace("early", "late"));
+    world.run_for(Duration::from_secs(1));
+    assert!(cluster.read().namespaces.named("late").is_some());
+}
+
+#[test]
+fn a_watch_goes_on_when_it_is_cut_and_when_history_is_gone() {
+    let (mut world, cluster, _) = watched(&[Kind::Namespace]);
+    world.run_for(Duration::from_secs(1));
+    world.server().cut_watches();
+    world.apply(NAMESPACE);
+    world.run_for(Duration::from_secs(5));
+    assert!(cluster.read().namespaces.named("early").is_some());
+    world.apply(&NAMESPACE.replace("early", "late"));
+    world.server().compact();
+    world.server().cut_watches();
+    world.run_for(Duration::from_mins(1));
+    assert!(cluster.read().namespaces.named("late").is_some());
+}
+
+#[test]
+fn a_kind_that_the_server_does_not_know_is_empty_until_it_does() {
+    let (mut world, cluster, _) = watched(&[Kind::NodePool]);
+    world.run_for(Duration::from_secs(1));
+    assert!(cluster.is_listed() && cluster.read().node_pools.is_empty());
+}
+
+#[test]
+fn a_write_is_in_the_state_before_the_watch_tells_of_it() {
+    let (mut world, cluster, api) = watched(&[Kind::Namespace]);
+    world.apply(NAMESPACE);
+    world.run_for(Duration::from_secs(1));
+    let key = Key::cluster("early");
+    let change = json!({"metadata": {"labels": {"a": "b"}}});
+    let patched = world.block_on(api.patch::<cluster::objects::Namespace>(&key, &change)).unwrap();
+    assert_eq!(patched.metadata.labels.text("a"), "b");
+    let known = Arc::clone(cluster.read().namespaces.get(&key).unwrap());
+    assert_eq!(known.metadata.labels.text("a"), "b");
+    world.block_on(api.delete(&*known)).unwrap();
+    assert!(cluster.read().namespaces.get(&key).is_none_or(|known| known.metadata.is_deleting()));
+    let refused = world.block_on(api.patch::<cluster::objects::Namespace>(&Key::cluster("none"), &change));
+    assert!(refused.unwrap_err().is_not_found());
+}
