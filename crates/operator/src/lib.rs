@@ -2,10 +2,19 @@
 //!
 //! A folder for each controller: `decide` is pure and looks at the state, `act` carries out.
 
+mod algebra;
+mod catalogue;
 pub mod context;
 mod managed;
-mod node;
+pub mod node;
 pub mod node_claim;
+pub mod node_claim_disruption;
+pub mod node_pool;
+pub mod provisioner;
+mod status;
+#[cfg(test)]
+mod testing;
+mod usage;
 mod watching;
 mod wiring;
 
