@@ -1,8 +1,54 @@
 //! Nodes: what their claims do not take care of, and their end.
 
+mod hydration;
+pub mod termination;
+
+use std::sync::Arc;
+
+use api::names::controllers as names;
 use api::names::taints::{self, NodeTaint};
+use api::provider::Provider;
 use cluster::objects::{Effect, Node, Taint};
+use runtime::controller::Controller;
+use runtime::queue::{Backoff, Queue};
 use serde_json::{Value, json};
+
+use crate::Context;
+use crate::watching::{controller, controller_on};
+use crate::wiring::Wiring;
+use termination::Termination;
+use termination::eviction::{Evictions, Evictor};
+
+/// The controllers of Nodes, listening already.
+pub fn controllers(context: &Context) -> Vec<Controller> {
+    let workers = context.settings.workers(100, 5000);
+    let backoff = Backoff::millis(100, 10_000);
+    let evicting = Wiring { backoff, ..Wiring::new(names::EVICTION_QUEUE, workers) };
+    let terminating = Wiring { backoff, ..Wiring::new(names::NODE_TERMINATION, workers) };
+    let queue = Arc::new(Queue::new(backoff));
+    let evictions = Evictions::new(Arc::clone(&queue));
+    let evictor = Evictor::new(context, evictions.clone());
+    let hydrating = Wiring {
+        backoff: Backoff::millis(100, 60_000),
+        ..Wiring::new(names::NODE_HYDRATION, context.settings.workers(1000, 5000))
+    };
+    vec![
+        controller(context, hydrating, hydration::Hydration::new(context)),
+        controller_on(context, queue, evicting, evictor),
+        controller(context, terminating, Termination::new(context, evictions)),
+    ]
+}
+
+/// The label by which a Node says which NodeClass configured it.
+pub(crate) fn node_class_label(provider: Provider) -> String {
+    let class = provider.node_class();
+    format!("{}/{}", class.group, class.kind.to_lowercase())
+}
+
+/// Whether a Node is one of this cloud.
+pub(crate) fn is_managed(node: &Node, provider: Provider) -> bool {
+    node.metadata.labels.get(&node_class_label(provider)).is_some()
+}
 
 /// What makes two taints the same: their values do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

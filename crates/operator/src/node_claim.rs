@@ -1,7 +1,12 @@
 //! NodeClaims: from the launch of an instance to its end.
 
+mod consistency;
 pub(crate) mod dra;
+mod expiration;
+mod garbage_collection;
+mod hydration;
 pub mod lifecycle;
+mod pod_events;
 
 use api::names::metrics::{NODECLAIMS_DISRUPTED, PODS_DISRUPTION_INITIATED};
 use api::names::{annotations, controllers as names, labels, values};
@@ -15,15 +20,37 @@ use serde_json::{Value, json};
 use crate::Context;
 use crate::watching::controller;
 use crate::wiring::Wiring;
+use expiration::Expiration;
+use garbage_collection::GarbageCollection;
+use pod_events::PodEvents;
 
 /// The controllers of NodeClaims, listening already.
+///
+/// Upstream limits how often keys come back after failures; here that is the back-off of each key alone, so that
+/// no key waits for others.
 pub fn controllers(context: &Context) -> Vec<Controller> {
     let settings = &context.settings;
     let launching = Wiring {
         backoff: Backoff::millis(1000, 60_000),
         ..Wiring::new(names::NODE_CLAIM_LIFECYCLE, settings.workers(1000, 5000))
     };
-    vec![controller(context, launching, lifecycle::Lifecycle::new(context))]
+    let hydrating = Wiring {
+        backoff: Backoff::millis(100, 60_000),
+        ..Wiring::new(names::NODE_CLAIM_HYDRATION, settings.workers(1000, 5000))
+    };
+    let collecting = Wiring {
+        backoff: Backoff::millis(1000, 120_000),
+        ..Wiring::new(names::NODE_CLAIM_GARBAGE_COLLECTION, 1)
+    };
+    let comparing = Wiring::new(names::NODE_CLAIM_CONSISTENCY, settings.workers(10, 1000));
+    vec![
+        controller(context, launching, lifecycle::Lifecycle::new(context)),
+        controller(context, hydrating, hydration::Hydration::new(context)),
+        controller(context, Wiring::new(names::NODE_CLAIM_EXPIRATION, 1), Expiration::new(context)),
+        controller(context, Wiring::new(names::NODE_CLAIM_POD_EVENTS, 1), PodEvents::new(context)),
+        controller(context, collecting, GarbageCollection::new(context)),
+        controller(context, comparing, consistency::Consistency::new(context)),
+    ]
 }
 
 /// The name of a claim.

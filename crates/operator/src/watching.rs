@@ -22,6 +22,16 @@ pub(crate) trait Watching: Reconcile {
 /// Puts a controller together: what exists comes first with little urgency, then what changes.
 pub(crate) fn controller(context: &Context, wiring: Wiring, reconcile: impl Watching) -> Controller {
     let queue = Arc::new(Queue::new(wiring.backoff));
+    controller_on(context, queue, wiring, reconcile)
+}
+
+/// As [`controller`], on a queue that others fill, too.
+pub(crate) fn controller_on(
+    context: &Context,
+    queue: Arc<Queue>,
+    wiring: Wiring,
+    reconcile: impl Watching,
+) -> Controller {
     let reconcile = Arc::new(reconcile);
     let (listener, touched) = (Arc::clone(&reconcile), Arc::clone(&queue));
     context.cluster.listen(Box::new(move |change, state| {

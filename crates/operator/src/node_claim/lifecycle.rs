@@ -21,6 +21,7 @@ use api::names::metrics::NODES_CREATED;
 use api::names::{events, finalizers, labels};
 use api::nodeclaim::NodeClaim;
 use api::shared::ConditionStatus;
+use cluster::eligibility::is_active;
 use cluster::objects::Node;
 use cluster::state::{Change, Key, Meta, Object, State, Watched};
 use futures::FutureExt;
@@ -36,6 +37,7 @@ use crate::Context;
 use crate::managed::is_claim_managed;
 use crate::watching::Watching;
 pub(crate) use finalize::{INSTANCE_GONE, text};
+pub(crate) use launch::age;
 use launch::{Failure, Launches};
 use liveness::Liveness;
 use registration::Found;
@@ -152,11 +154,20 @@ impl Lifecycle {
         }
     }
 
+    /// Tells the users of a claim that there is no capacity for it.
     fn publish_insufficient_capacity(&self, claim: &NodeClaim, error: &cloud::Error) {
-        let message = launch::truncated(&format!("NodeClaim {} event: {error}", name(claim)));
-        let uid = claim.metadata.uid();
+        let (name, events) = (name(claim), &self.context.events);
+        let message = launch::truncated(&format!("NodeClaim {name} event: {error}"));
         let event = &events::INSUFFICIENT_CAPACITY;
-        self.context.events.publish(event, About::object(claim), message, &[uid]);
+        events.publish(event, About::object(claim), message, &[claim.metadata.uid()]);
+        let state = self.context.cluster.read();
+        let pods = state.pods_expected_on(name).filter_map(|key| state.pods.get(key));
+        for pod in pods.filter(|pod| is_active(pod) && pod.spec.node_name.is_empty()) {
+            let message = format!("NodeClaim {name} nominated for this pod failed to launch: {error}");
+            let event = &events::POD_INSUFFICIENT_CAPACITY;
+            let message = launch::truncated(&message);
+            events.publish(event, About::object(&**pod), message, &[&pod.metadata.uid]);
+        }
     }
 
     async fn register(&self, pass: &mut Pass) {

@@ -125,8 +125,9 @@ impl Operated {
         let context = self.context.clone();
         self.world.block_on(async { context.cluster.listed().await });
         let controllers = self.world.block_on(async {
-            let node_claims = operator::node_claim::controllers(&context);
-            node_claims
+            let mut controllers = operator::node_claim::controllers(&context);
+            controllers.extend(operator::node::controllers(&context));
+            controllers
         });
         for controller in controllers {
             self.world.spawn(controller.run(self.leads.subscribe(), self.context.metrics.clone()));

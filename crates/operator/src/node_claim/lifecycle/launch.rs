@@ -41,7 +41,7 @@ impl Launches {
 }
 
 /// How long ago something was.
-pub(super) fn age(since: Timestamp, now: Timestamp) -> Duration {
+pub(crate) fn age(since: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
 
