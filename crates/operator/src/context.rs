@@ -10,6 +10,8 @@ use runtime::events::Recorder;
 use runtime::metrics::Registry;
 use runtime::{Api, Cluster, Settings};
 
+use crate::node_pool::registration_health::Registrations;
+
 /// What every controller works with. Clones share everything.
 #[derive(Clone)]
 pub struct Context {
@@ -27,6 +29,8 @@ pub struct Context {
     pub events: Recorder,
     /// Counts.
     pub metrics: Registry,
+    /// Whether nodes of NodePools have been joining the cluster.
+    pub registrations: Registrations,
 }
 
 impl std::fmt::Debug for Context {

@@ -2,6 +2,17 @@
 //!
 //! A folder for each controller: `decide` is pure and looks at the state, `act` carries out.
 
+mod algebra;
+mod catalogue;
 pub mod context;
+mod managed;
+pub mod node_claim_disruption;
+pub mod node_pool;
+pub mod provisioner;
+mod status;
+#[cfg(test)]
+mod testing;
+mod usage;
+mod wiring;
 
 pub use context::Context;

@@ -1,0 +1,97 @@
+//! NodePools in a cluster.
+
+use serde_json::json;
+
+use crate::testing::{NODE_POOL, Operated};
+
+const NODE: &str = "
+apiVersion: v1
+kind: Node
+metadata:
+  name: n1
+  labels: {karpenter.sh/nodepool: default, karpenter.sh/registered: 'true', karpenter.sh/initialized: 'true',
+    node.kubernetes.io/instance-type: c-4x-amd64-linux}
+spec: {providerID: kwok://n1}
+status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}, allocatable: {cpu: 4, memory: 8Gi, pods: 110}}
+";
+
+const CLAIM: &str = "
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: c, labels: {karpenter.sh/nodepool: default}}
+spec:
+  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+  requirements: []
+status: {providerID: 'kwok://n1', capacity: {cpu: 3, memory: 8Gi, pods: 100}, allocatable: {cpu: 3}}
+";
+
+const POOL: &str = "nodepools/default";
+
+fn cluster() -> Operated {
+    let mut cluster = Operated::by(super::controllers);
+    cluster.apply(NODE_POOL);
+    cluster.settle();
+    cluster
+}
+
+#[test]
+fn a_sound_pool_becomes_ready_and_is_stamped() {
+    let cluster = cluster();
+    assert_eq!(cluster.condition(POOL, "Ready"), "True Ready");
+    assert_eq!(cluster.condition(POOL, "NodeRegistrationHealthy"), "Unknown AwaitingReconciliation");
+    let pool = cluster.ours(POOL);
+    assert_eq!(pool["metadata"]["annotations"]["karpenter.sh/nodepool-hash"], "12745407319442031341");
+    assert_eq!(pool["metadata"]["annotations"]["karpenter.sh/nodepool-hash-version"], "v3");
+    assert_eq!(pool["status"]["nodes"], 0);
+    assert_eq!(pool["status"]["resources"]["cpu"], "0");
+}
+
+#[test]
+fn a_pool_follows_its_node_class_and_its_own_changes() {
+    let mut cluster = cluster();
+    let class = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default";
+    cluster.delete(class);
+    cluster.settle();
+    assert_eq!(cluster.condition(POOL, "NodeClassReady"), "False NodeClassNotFound");
+    assert_eq!(cluster.condition(POOL, "Ready"), "False UnhealthyDependents");
+    cluster.apply(crate::testing::NODE_CLASS);
+    cluster.settle();
+    assert_eq!(cluster.condition(POOL, "Ready"), "True Ready");
+    let taints =
+        json!([{"key": "a", "value": "b", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule"}]);
+    let change = json!({"spec": {"template": {"spec": {"taints": taints}}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    cluster.settle();
+    assert_eq!(cluster.condition(POOL, "ValidationSucceeded"), "False NodePoolValidationFailed");
+    let annotations = &cluster.ours(POOL)["metadata"]["annotations"];
+    assert_ne!(annotations["karpenter.sh/nodepool-hash"], "12745407319442031341");
+}
+
+#[test]
+fn a_pool_of_another_cloud_is_left_alone() {
+    let mut cluster = Operated::by(super::controllers);
+    let foreign = NODE_POOL.replace("karpenter.kwok.sh", "karpenter.example.com");
+    cluster.apply(&foreign.replace("KWOKNodeClass", "Other"));
+    cluster.settle();
+    let pool = cluster.ours(POOL);
+    assert!(pool["status"]["conditions"].is_null() && pool["metadata"]["annotations"].is_null(), "{pool}");
+}
+
+#[test]
+fn a_pool_has_what_its_claims_have_until_their_nodes_know_better() {
+    let mut cluster = cluster();
+    cluster.apply(CLAIM);
+    cluster.settle();
+    let counted = |cluster: &Operated| {
+        let status = &cluster.ours(POOL)["status"];
+        (status["nodes"].as_i64().unwrap(), status["resources"]["cpu"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(counted(&cluster), (1, "3".to_owned()));
+    cluster.apply(NODE);
+    cluster.settle();
+    assert_eq!(counted(&cluster), (1, "4".to_owned()));
+    cluster.delete("/apis/karpenter.sh/v1/nodeclaims/c");
+    cluster.delete("/api/v1/nodes/n1");
+    cluster.settle();
+    assert_eq!(counted(&cluster), (0, "0".to_owned()));
+}
