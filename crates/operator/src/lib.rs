@@ -6,6 +6,8 @@ mod algebra;
 mod catalogue;
 pub mod context;
 mod managed;
+pub mod node;
+pub mod node_claim;
 pub mod node_claim_disruption;
 pub mod node_pool;
 pub mod provisioner;
@@ -13,6 +15,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod usage;
+mod watching;
 mod wiring;
 
 pub use context::Context;
