@@ -56,6 +56,16 @@ pub trait Reconcile: Send + Sync + 'static {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome>;
 }
 
+tokio::task_local! {
+    static CURRENT: &'static str;
+}
+
+/// The name of the controller that runs this code, for metrics and logs of what it calls; empty if none does.
+/// Tasks that it spawned do not belong to it.
+pub fn current() -> &'static str {
+    CURRENT.try_with(|name| *name).unwrap_or_default()
+}
+
 /// How a controller works.
 pub struct Controller {
     /// Its name in logs and metrics.
@@ -108,7 +118,8 @@ impl Controller {
 async fn one(name: &'static str, reconcile: &dyn Reconcile, key: &Key, queue: &Queue, metrics: &Registry) {
     let start = Instant::now();
     metrics.add(&names::ACTIVE_WORKERS, &[name], 1.0);
-    let outcome = AssertUnwindSafe(reconcile.reconcile(key)).catch_unwind().await;
+    let work = CURRENT.scope(name, reconcile.reconcile(key));
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
     metrics.add(&names::ACTIVE_WORKERS, &[name], -1.0);
     metrics.observe(&names::RECONCILE_TIME, &[name], start.elapsed().as_secs_f64());
     let result = match outcome {
