@@ -137,6 +137,3 @@ impl Kwok {
         }]
     }
 }
-
-#[cfg(test)]
-mod tests;
