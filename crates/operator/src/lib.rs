@@ -11,6 +11,7 @@ pub mod node_claim;
 pub mod node_claim_disruption;
 pub mod node_pool;
 pub mod provisioner;
+mod run;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -19,3 +20,4 @@ mod watching;
 mod wiring;
 
 pub use context::Context;
+pub use run::{Parts, run};
