@@ -46,9 +46,3 @@ pub(crate) fn taint_json(taint: &Taint) -> Value {
     }
     json
 }
-
-/// Taints in a strategic patch that replaces all: otherwise those with one key and several effects would be
-/// merged into one.
-pub(crate) fn replaced_taints(taints: Vec<Value>) -> Vec<Value> {
-    std::iter::once(json!({"$patch": "replace"})).chain(taints).collect()
-}

@@ -7,6 +7,7 @@
 //! ```
 
 mod finalize;
+mod health;
 mod initialization;
 mod launch;
 mod liveness;
@@ -289,6 +290,9 @@ impl Lifecycle {
         tracing::info!(NodeClaim = name(&pass.after), reason, "giving up nodeclaim");
         pass.over = true;
         pass.errors.clear();
+        if let Err(error) = health::record(&self.context, &pass.after, false).await {
+            return pass.errors.push(error);
+        }
         if let Err(error) = disrupt(&self.context, &pass.before, reason, None).await {
             let text = format!("deleting nodeclaim for timeout, {error} (NodeClaim={})", name(&pass.before));
             pass.errors.push(Error::Other(text));
@@ -311,6 +315,7 @@ impl Lifecycle {
             Ok(patched) => {
                 if is_new {
                     self.note_registered(&patched);
+                    pass.errors.extend(health::record(&self.context, &patched, true).await.err());
                 }
             }
             Err(error) => pass.errors.push(error),
@@ -358,7 +363,9 @@ impl Watching for Lifecycle {
                 let sides = [&change.old, &change.new].into_iter().flatten();
                 let mut keys: Vec<Key> = sides
                     .flat_map(|side| match side {
-                        Object::Node(node) => state.claims_of(&node.spec.provider_id).map(|c| c.key()).collect(),
+                        Object::Node(node) => {
+                            state.claims_of(&node.spec.provider_id).map(|c| c.key()).collect()
+                        }
                         _ => Vec::new(),
                     })
                     .collect();

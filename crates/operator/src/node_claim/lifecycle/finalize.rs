@@ -85,7 +85,9 @@ impl Lifecycle {
                 Step::Nodes(nodes) => {
                     for node in &nodes {
                         match self.context.api.delete(&**node).await {
-                            Ok(()) => tracing::debug!(Node = %node.metadata.name, "deleted node of nodeclaim"),
+                            Ok(()) => {
+                                tracing::debug!(Node = %node.metadata.name, "deleted node of nodeclaim");
+                            }
                             Err(error) if error.is_not_found() => {}
                             Err(error) => return Err(error),
                         }

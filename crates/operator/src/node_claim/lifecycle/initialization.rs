@@ -21,9 +21,8 @@ pub(super) struct Lacking {
 
 /// Whether there is something to find out about a claim: it is registered, and has not been initialized yet.
 pub(super) fn is_open(claim: &NodeClaim) -> bool {
-    let is_decided = claim
-        .condition(INITIALIZED)
-        .is_some_and(|condition| condition.status != ConditionStatus::Unknown);
+    let is_decided =
+        claim.condition(INITIALIZED).is_some_and(|condition| condition.status != ConditionStatus::Unknown);
     // The old boot of a node that is being rebooted must not count as the new one.
     claim.is_true(REGISTERED) && !is_decided && !claim.is_true(REBOOTING)
 }
@@ -150,12 +149,18 @@ mod tests {
             r#"StartupTaint "starts=v:NoExecute" still exists"#,
         );
         for (taint, text) in [
-            (json!({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}), "node.kubernetes.io/not-ready:NoExecute"),
+            (
+                json!({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}),
+                "node.kubernetes.io/not-ready:NoExecute",
+            ),
             (
                 json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "x", "effect": "NoSchedule"}),
                 "node.cloudprovider.kubernetes.io/uninitialized=x:NoSchedule",
             ),
-            (json!({"key": "readiness.k8s.io/net", "effect": "NoSchedule"}), "readiness.k8s.io/net:NoSchedule"),
+            (
+                json!({"key": "readiness.k8s.io/net", "effect": "NoSchedule"}),
+                "readiness.k8s.io/net:NoSchedule",
+            ),
         ] {
             let message = format!("KnownEphemeralTaint {text:?} still exists");
             check(&node(&json!([taint]), "0", "True"), "KnownEphemeralTaintsExist", &message);

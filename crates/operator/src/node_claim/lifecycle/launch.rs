@@ -129,8 +129,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    const SPEC: &str =
-        r#"{"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}}"#;
+    const SPEC: &str = r#"{"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"}}"#;
 
     fn spec() -> serde_json::Value {
         serde_json::from_str(SPEC).unwrap()

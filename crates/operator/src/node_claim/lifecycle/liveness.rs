@@ -33,9 +33,7 @@ pub(super) fn decide(claim: &NodeClaim, launch_timeout: Duration, now: Timestamp
     }
     // Until they change, conditions are as old as the claim.
     let created = claim.metadata.creation_timestamp.as_ref().map_or(now, |created| created.0);
-    let since = |type_| {
-        claim.condition(type_).map_or(created, |condition| condition.last_transition_time.0)
-    };
+    let since = |type_| claim.condition(type_).map_or(created, |condition| condition.last_transition_time.0);
     let left_to_register = REGISTRATION_TIMEOUT.saturating_sub(age(since(REGISTERED), now));
     if !claim.is_true(LAUNCHED) {
         let left_to_launch = launch_timeout.saturating_sub(age(since(LAUNCHED), now));

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use runtime::Again;
 use serde_json::{Value, json};
 
-use crate::node::{Mark, has_taint, replaced_taints, taint_json};
+use crate::node::{Mark, has_taint, taint_json};
 use crate::node_claim::provider_id;
 
 /// The Nodes of a claim's instance.
@@ -100,7 +100,8 @@ pub(super) fn note_pending(claim: &mut NodeClaim, pending: &[&str], now: Timesta
     Conditions::of(claim, now).set(REGISTERED, ConditionStatus::Unknown, reason, &pending.join(", "));
 }
 
-/// The strategic patch that gives a Node what its claim says, and, once `done`, lets pods onto it.
+/// The strategic patch that gives a Node what its claim says, and, once `done`, lets pods onto it. It adds to the
+/// lists of finalizers and owners; that of taints is replaced.
 /// Nothing when it has all of that.
 pub(super) fn node_patch(node: &Node, claim: &NodeClaim, done: bool) -> Option<Value> {
     let mut metadata = serde_json::Map::new();
@@ -140,7 +141,7 @@ pub(super) fn node_patch(node: &Node, claim: &NodeClaim, done: bool) -> Option<V
     metadata.insert("resourceVersion".to_owned(), json!(node.metadata.resource_version.to_string()));
     let mut patch = json!({"metadata": metadata});
     if let Some(taints) = taints {
-        patch["spec"] = json!({"taints": replaced_taints(taints)});
+        patch["spec"] = json!({"taints": taints});
     }
     Some(patch)
 }
@@ -227,7 +228,6 @@ mod tests {
                     "annotations": {"karpenter.sh/x": "y"},
                 },
                 "spec": {"taints": [
-                    {"$patch": "replace"},
                     {"key": "other", "effect": "NoExecute", "timeAdded": added},
                     {"key": "stays", "effect": "NoSchedule"},
                     {"key": "starts", "value": "v", "effect": "NoExecute"},
@@ -260,7 +260,7 @@ mod tests {
     fn the_taint_stays_while_hooks_are_pending() {
         let node = node(json!({"metadata": {"name": "n"}, "spec": {"taints": [unregistered()]}}));
         let patch = node_patch(&node, &claim(), false).unwrap();
-        assert_eq!(patch["spec"]["taints"][1], unregistered());
+        assert_eq!(patch["spec"]["taints"][0], unregistered());
         assert!(patch["metadata"]["labels"].get("karpenter.sh/registered").is_none());
         assert!(!lacks_taint(&node));
     }
@@ -273,7 +273,7 @@ mod tests {
                 "spec": {"taints": [unregistered()]},
             }));
             let patch = node_patch(&node, &claim(), true).unwrap();
-            assert_eq!(patch["spec"]["taints"].as_array().unwrap().len(), synced + 1, "{value}");
+            assert_eq!(patch["spec"]["taints"].as_array().unwrap().len(), synced, "{value}");
         }
     }
 
