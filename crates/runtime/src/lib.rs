@@ -12,9 +12,11 @@ pub mod cluster;
 pub mod compute;
 pub mod controller;
 pub mod events;
+pub mod leader;
 pub mod limit;
 pub mod metrics;
 pub mod queue;
+mod random;
 pub mod settings;
 pub mod watch;
 
