@@ -5,14 +5,16 @@
 mod algebra;
 mod catalogue;
 pub mod context;
+pub mod disruption;
 mod managed;
 pub mod node_claim_disruption;
 pub mod node_pool;
 pub mod provisioner;
+mod retry;
 mod status;
 #[cfg(test)]
 mod testing;
-mod usage;
+mod text;
 mod wiring;
 
 pub use context::Context;

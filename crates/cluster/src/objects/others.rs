@@ -123,6 +123,8 @@ part! {
         value: Box<str>,
         /// What happens to pods that do not tolerate it.
         effect: Effect,
+        /// When it was added, which decides when pods that tolerate it for a while must go.
+        time_added: Option<Time>,
     }
 }
 
