@@ -1,14 +1,19 @@
 //! What is known of a cluster, and the engine's snapshot of it: from files that `kubectl get` writes, and from
 //! watches.
 
+pub mod consolidate_after;
+pub mod costs;
+pub mod do_not_disrupt;
 pub mod eligibility;
 pub mod file;
 pub mod instance_types;
 pub mod objects;
 pub mod payload;
+pub mod pod_disruption_budgets;
 pub mod reason;
 pub mod requests;
 pub mod scheduler_config;
 pub mod snapshot;
 pub mod state;
+pub mod state_node;
 pub mod volumes;

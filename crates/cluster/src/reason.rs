@@ -53,6 +53,9 @@ pub enum Reason {
     /// The NodePool keeps a fixed number of nodes, whatever the pods need.
     #[error("static: spec.replicas is set")]
     Static,
+    /// The NodePool has nothing to choose from.
+    #[error("there are no instance types for it")]
+    NoInstanceTypes,
     /// The object is on its way out.
     #[error("being deleted")]
     Deleting,

@@ -15,116 +15,127 @@ mod catalogue;
 mod daemons;
 mod namespaces;
 mod nodes;
+mod options;
 mod pods;
 mod pools;
 mod shapes;
-mod state;
 mod tables;
+mod types;
+mod view;
 mod workloads;
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 use api::labels::LabelSets;
-use api::provider::Provider;
 use api::shared::{Operator, Requirement};
 use api::validation::pod::{PodError, validate_term};
 use api::validation::requirement;
 use engine::model::{
-    CatalogueId, ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass,
-    Running, Snapshot,
+    ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass, Running, Snapshot,
 };
 use hashbrown::{HashMap, HashSet, HashTable};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use rustc_hash::FxBuildHasher;
 
-use crate::eligibility::{self, Budgets};
-use crate::instance_types::InstanceType;
+use crate::eligibility;
+use crate::objects::Pod;
 use crate::objects::selector::NodeSelectorTerm;
-use crate::objects::{Objects, Pod};
+use crate::pod_disruption_budgets::Budgets;
 use crate::reason::{Ignored, Reason, Rejection};
-use crate::scheduler_config::SchedulerConfig;
-use crate::volumes::{Unsupported, Volumes};
+use crate::state_node::Joined;
+use crate::volumes::Volumes;
 use namespaces::Namespaces;
 use nodes::Nodes;
+pub use options::{Options, ToPlace};
 use pods::Usage;
 use shapes::Memo;
 use tables::Tables;
+pub use types::InstanceTypes;
+use types::Listed;
+pub use view::View;
 use workloads::Workloads;
-
-/// What a snapshot is built for.
-#[derive(Clone, Debug)]
-pub struct Options<'a> {
-    /// The cloud, which decides about labels and NodeClasses.
-    pub provider: Provider,
-    /// What NodePools choose from.
-    pub instance_types: &'a [InstanceType],
-    /// What the scheduler gives to pods.
-    pub scheduler_config: SchedulerConfig,
-    /// Volumes that the cloud's nodes cannot have.
-    pub unsupported_volumes: Unsupported,
-    /// Whether pods count that no scheduler has looked at, as in files written by hand.
-    pub accept_unseen_pods: bool,
-}
-
-impl<'a> Options<'a> {
-    /// The options for a provider with some instance types, and nothing else configured.
-    pub fn new(provider: Provider, instance_types: &'a [InstanceType]) -> Self {
-        Self {
-            provider,
-            instance_types,
-            scheduler_config: SchedulerConfig::default(),
-            unsupported_volumes: Unsupported::default(),
-            accept_unseen_pods: false,
-        }
-    }
-}
 
 /// A snapshot, and what has no part in it.
 #[derive(Debug)]
 pub struct Built {
     /// What the engine looks at.
     pub snapshot: Snapshot,
+    /// Which objects its nodes stand for, in the same order.
+    pub nodes: Vec<NodeOrigin>,
+    /// Why its pods are to be placed, in the same order.
+    pub pods: Vec<Origin>,
     /// Objects that were left out.
     pub ignored: Vec<Ignored>,
 }
 
-/// Builds the snapshot of a cluster at a point in time.
-pub fn build(objects: &Objects, options: &Options<'_>, now: Timestamp) -> Built {
-    let mut builder = Builder::new(objects, options);
-    let catalogue = builder.catalogue();
-    let state::Joined { states, bystanders } =
-        state::join(&objects.nodes, &objects.node_claims, options.provider, &mut builder.ignored);
-    builder.pools(&states, catalogue);
+/// Why a pod is to be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It waits for a node.
+    Waiting,
+    /// Its node is on its way out.
+    DeletingNode,
+    /// Its node is assumed to be on its way out.
+    RemovedNode,
+}
+
+/// Which objects a node of the snapshot stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeOrigin {
+    /// The instance.
+    pub provider_id: Box<str>,
+    /// The Node, if it has joined.
+    pub node: Option<Box<str>>,
+    /// The NodeClaim; nodes that somebody else manages have none.
+    pub claim: Option<Box<str>>,
+}
+
+/// Builds the snapshot of a cluster at a point in time, from a file's `&Objects` or from the `&State`.
+pub fn build<'v>(objects: impl Into<View<'v>>, options: &Options<'_>, now: Timestamp) -> Built {
+    let view = objects.into();
+    let mut builder = Builder::new(&view, options);
+    builder.catalogues();
+    let Joined { nodes: mut states, bystanders, ignored } = view.joined(options.provider);
+    builder.ignored.extend(ignored);
+    for state in &mut states {
+        state.marked |= options.removed.contains(state.provider_id());
+    }
+    builder.pools(&states);
     builder.pool_names = builder.tables.snapshot.pools.iter().map(|pool| pool.name.clone()).collect();
     let mut nodes = builder.nodes(&states);
     builder.bystanders(&bystanders, &mut nodes);
     builder.place_pods(&mut nodes, now);
     builder.settle(&nodes);
     builder.daemons();
-    Built { snapshot: builder.tables.snapshot, ignored: builder.ignored }
+    let Builder { tables, origins, ignored, .. } = builder;
+    Built { snapshot: tables.snapshot, nodes: nodes.origins, pods: origins, ignored }
 }
 
 struct Builder<'a> {
-    objects: &'a Objects,
+    view: &'a View<'a>,
     options: &'a Options<'a>,
     tables: Tables,
     volumes: Volumes<'a>,
     namespaces: Namespaces<'a>,
     workloads: Workloads<'a>,
+    /// Lists of instance types.
+    listed: Vec<Listed<'a>>,
     /// Pools that take part.
     pool_names: BTreeSet<Box<str>>,
+    /// Why pods are to be placed.
+    origins: Vec<Origin>,
     /// Classes by what they are.
     classes: HashTable<ClassId>,
     ignored: Vec<Ignored>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(objects: &'a Objects, options: &'a Options<'a>) -> Self {
+    fn new(view: &'a View<'a>, options: &'a Options<'a>) -> Self {
         let mut offered: Vec<&String> = Vec::new();
-        let offerings = options.instance_types.iter().flat_map(|each| &each.offerings);
+        let lists = options.instance_types.lists();
+        let offerings = lists.into_iter().flatten().flat_map(|each| &each.offerings);
         for requirement in offerings.flat_map(|offering| &offering.requirements) {
             if !offered.contains(&&requirement.key) {
                 offered.push(&requirement.key);
@@ -132,13 +143,15 @@ impl<'a> Builder<'a> {
         }
         let labels = LabelSets::for_provider(options.provider).with_well_known(offered.into_iter().cloned());
         let mut builder = Self {
-            objects,
+            view,
             options,
             tables: Tables::new(labels),
-            volumes: Volumes::new(objects, &options.unsupported_volumes),
-            namespaces: Namespaces::new(objects),
-            workloads: Workloads::new(objects),
+            volumes: Volumes::new(view, &options.unsupported_volumes),
+            namespaces: Namespaces::new(view),
+            workloads: Workloads::new(view),
+            listed: Vec::new(),
             pool_names: BTreeSet::new(),
+            origins: Vec::new(),
             classes: HashTable::new(),
             ignored: Vec::new(),
         };
@@ -171,30 +184,25 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn catalogue(&mut self) -> Option<CatalogueId> {
-        let catalogue = self.tables.catalogue(self.options.instance_types, &mut self.ignored);
-        if catalogue.types.is_empty() {
-            return None;
-        }
-        self.tables.snapshot.catalogues.push(Arc::new(catalogue));
-        Some(CatalogueId(0))
-    }
-
     /// Puts bound pods on their nodes, and collects those that need a place: first those that wait, then those
     /// whose node goes away.
     fn place_pods(&mut self, nodes: &mut Nodes<'a>, now: Timestamp) {
-        let budgets = Budgets::new(&self.objects.pod_disruption_budgets);
+        let budgets = Budgets::new(self.view.pod_disruption_budgets.iter().copied());
+        let ToPlace { waiting: place_waiting, .. } = self.options.to_place;
         let with_owner = !self.options.scheduler_config.default_spreads.is_empty();
         let (mut waiting, mut moving) = (Memo::new(with_owner), Memo::new(with_owner));
         let mut running = RunningPods::default();
         let mut leaving = Vec::new();
         let mut seen = HashSet::<_, FxBuildHasher>::default();
-        for pod in &self.objects.pods {
-            if !seen.insert((pod.metadata.namespace(), &*pod.metadata.name)) {
+        let may_repeat = self.view.may_repeat();
+        for pod in self.view.pods.iter().copied() {
+            if may_repeat && !seen.insert((pod.metadata.namespace(), &*pod.metadata.name)) {
                 let value = pod.metadata.name.clone();
                 self.ignore_pod(pod, Reason::Duplicate { field: "metadata.name", value });
             } else if pod.spec.node_name.is_empty() {
-                self.place_waiting(pod, &mut waiting);
+                if place_waiting {
+                    self.place_waiting(pod, &mut waiting);
+                }
             } else if let Some(node) = nodes.find(&pod.spec.node_name) {
                 if eligibility::is_terminal(pod) {
                     continue;
@@ -206,21 +214,21 @@ impl<'a> Builder<'a> {
                 }
                 self.occupy(nodes, node, &running.usages[usage], eligibility::is_daemon(pod));
                 let is_open = self.tables.snapshot.nodes[node.index()].open;
-                if !is_open && budgets.may_move(pod, now) {
-                    leaving.push((pod, node, usage));
-                } else {
-                    running.count(pod, node, usage);
+                let origin = (!is_open).then(|| self.leaves(pod, nodes.is_removed(node), &budgets, now));
+                match origin.flatten() {
+                    Some(origin) => leaving.push((pod, node, usage, origin)),
+                    None => running.count(pod, node, usage),
                 }
             }
         }
-        for (pod, node, usage) in leaving {
+        for (pod, node, usage, origin) in leaving {
             let class = moving.get(pod).cloned().unwrap_or_else(|| {
                 let class = self.intern_class(pod);
                 moving.insert(pod, class.clone());
                 class
             });
             // A pod that cannot be placed goes on running where it is, as far as others are concerned.
-            if !self.place(pod, class) {
+            if !self.place(pod, class, origin) {
                 running.count(pod, node, usage);
             }
         }
@@ -238,11 +246,23 @@ impl<'a> Builder<'a> {
             memo.insert(pod, class.clone());
             class
         });
-        self.place(pod, class);
+        self.place(pod, class, Origin::Waiting);
+    }
+
+    /// Why a pod of a node that goes needs a place elsewhere; nothing if it stays.
+    fn leaves(&self, pod: &Pod, is_removed: bool, budgets: &Budgets<'_>, now: Timestamp) -> Option<Origin> {
+        let ToPlace { of_deleting_nodes, blocked_of_removed_nodes, .. } = self.options.to_place;
+        if is_removed {
+            let moves =
+                budgets.may_move(pod, now) || blocked_of_removed_nodes && eligibility::is_reschedulable(pod);
+            moves.then_some(Origin::RemovedNode)
+        } else {
+            (of_deleting_nodes && budgets.may_move(pod, now)).then_some(Origin::DeletingNode)
+        }
     }
 
     /// Adds a pod that needs a place; whether it can be placed at all.
-    fn place(&mut self, pod: &Pod, class: Result<ClassId, Reason>) -> bool {
+    fn place(&mut self, pod: &Pod, class: Result<ClassId, Reason>, origin: Origin) -> bool {
         match class {
             Ok(class) => {
                 let metadata = &pod.metadata;
@@ -250,6 +270,7 @@ impl<'a> Builder<'a> {
                 let uid = if metadata.uid.is_empty() { name.clone() } else { metadata.uid.clone() };
                 let created = metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
                 self.tables.snapshot.pods.push(EnginePod { name, uid, created, class });
+                self.origins.push(origin);
                 true
             }
             Err(reason) => {

@@ -4,9 +4,14 @@
 //! controller decides on a state that lacks its own last write.
 //! Resource versions decide which side is newer.
 
+mod consolidation;
 mod index;
 mod kind;
+mod nodes;
+mod pod_records;
+mod pools;
 mod store;
+mod sync;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -14,12 +19,18 @@ use std::sync::Arc;
 
 use api::nodeclaim::NodeClaim;
 use api::provider::Provider;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::objects::{Node, Pod, VolumeAttachment};
+pub use consolidation::Consolidated;
 use index::Indexes;
 pub use kind::{Key, Kind, Meta, Object, StatefulSet, Stores, Watched};
+use nodes::Tracked;
+pub use nodes::nomination_window;
+pub use pod_records::PodRecord;
+pub use pools::PoolClaims;
 pub use store::Store;
+pub use sync::{LAUNCH_TIMEOUT, Sync};
 
 /// What a watch says.
 #[derive(Debug)]
@@ -78,6 +89,24 @@ pub struct State {
     doomed: BTreeSet<Box<str>>,
     /// Objects that cannot be understood, and why.
     unreadable: BTreeMap<(Kind, Key), String>,
+    /// How long a claim may take to get an instance before nobody waits for it any more.
+    launch_timeout: SignedDuration,
+    /// How each instance looked when its Node or claim last changed.
+    tracked: BTreeMap<Box<str>, Tracked>,
+    /// Instances that this process has decided to give up.
+    marks: BTreeSet<Box<str>>,
+    /// Until when pods are expected on instances.
+    nominations: BTreeMap<Box<str>, Timestamp>,
+    /// Virtual pods of capacity buffers by instance.
+    buffer_pods: BTreeMap<Box<str>, u32>,
+    /// Claims whose replacement is under way.
+    pending_disruption: BTreeSet<Box<str>>,
+    /// Claims that are about to be created, by pool.
+    reserved: BTreeMap<Box<str>, u64>,
+    /// What became of pods that needed a place.
+    pod_records: BTreeMap<Key, PodRecord>,
+    /// Counts changes after which there may be something to consolidate.
+    revision: u64,
 }
 
 impl Deref for State {
@@ -100,6 +129,15 @@ impl State {
             newest: BTreeMap::new(),
             doomed: BTreeSet::new(),
             unreadable: BTreeMap::new(),
+            launch_timeout: LAUNCH_TIMEOUT,
+            tracked: BTreeMap::new(),
+            marks: BTreeSet::new(),
+            nominations: BTreeMap::new(),
+            buffer_pods: BTreeMap::new(),
+            pending_disruption: BTreeSet::new(),
+            reserved: BTreeMap::new(),
+            pod_records: BTreeMap::new(),
+            revision: 0,
         }
     }
 
@@ -271,6 +309,7 @@ impl State {
         let old = self.stores.insert(&object);
         let change = Change { old, new: Some(object) };
         self.indexes.apply(&change);
+        self.note(&change);
         change
     }
 
@@ -279,7 +318,18 @@ impl State {
         self.doomed.remove(old.meta().uid());
         let change = Change { old: Some(old), new: None };
         self.indexes.apply(&change);
+        self.note(&change);
         Some(change)
+    }
+
+    /// Brings what is derived from objects up to date.
+    fn note(&mut self, change: &Change) {
+        match change.object() {
+            Object::Node(_) | Object::NodeClaim(_) => self.note_instances(change),
+            Object::Pod(_) => self.note_pod(change),
+            Object::NodePool(_) => self.note_pool(change),
+            _ => {}
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::objects::pod::Volume;
-use crate::objects::{Objects, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass};
+use crate::objects::{PersistentVolume, PersistentVolumeClaim, Pod, StorageClass};
+use crate::snapshot::View;
 
 /// Says that a claim got its volume and knows it.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -75,12 +76,12 @@ pub struct Volumes<'a> {
 
 impl<'a> Volumes<'a> {
     /// The volumes of a cluster.
-    pub fn new(objects: &'a Objects, unsupported: &'a Unsupported) -> Self {
-        let claims = &objects.persistent_volume_claims;
+    pub fn new(view: &View<'a>, unsupported: &'a Unsupported) -> Self {
+        let claims = view.persistent_volume_claims.iter().copied();
         Self {
-            claims: claims.iter().map(|c| ((c.metadata.namespace(), &*c.metadata.name), c)).collect(),
-            persistent: objects.persistent_volumes.iter().map(|v| (&*v.metadata.name, v)).collect(),
-            classes: objects.storage_classes.iter().map(|c| (&*c.metadata.name, c)).collect(),
+            claims: claims.map(|c| ((c.metadata.namespace(), &*c.metadata.name), c)).collect(),
+            persistent: view.persistent_volumes.iter().map(|v| (&*v.metadata.name, *v)).collect(),
+            classes: view.storage_classes.iter().map(|c| (&*c.metadata.name, *c)).collect(),
             unsupported,
         }
     }

@@ -1,8 +1,10 @@
 //! One pod for each DaemonSet, as it would run on a new node.
 
 use engine::model::ClassId;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
-use super::Builder;
+use super::{Builder, View};
 use crate::objects::collections::List;
 use crate::objects::pod::PodStatus;
 use crate::objects::{DaemonSet, Metadata, Pod};
@@ -11,8 +13,9 @@ use crate::reason::{Ignored, Reason};
 impl Builder<'_> {
     /// Adds a class for each DaemonSet.
     pub(super) fn daemons(&mut self) {
-        for set in &self.objects.daemon_sets {
-            match self.daemon(set) {
+        let newest = newest_pods(self.view);
+        for (set, pod) in self.view.daemon_sets.iter().copied().zip(newest) {
+            match self.daemon(set, pod) {
                 Ok(class) => self.tables.snapshot.daemons.push(class),
                 Err(reason) => self.ignored.push(Ignored {
                     kind: "DaemonSet",
@@ -26,12 +29,7 @@ impl Builder<'_> {
 
     /// The newest pod of the set shows what became of the template on its way through the API server. Only what
     /// decides about the overhead of nodes is kept.
-    fn daemon(&mut self, set: &DaemonSet) -> Result<ClassId, Reason> {
-        let pods = self.objects.pods.iter().filter(|pod| is_of(pod, set));
-        let newest = pods.reduce(|newest, pod| {
-            let is_newer = pod.metadata.creation_timestamp > newest.metadata.creation_timestamp;
-            if is_newer { pod } else { newest }
-        });
+    fn daemon(&mut self, set: &DaemonSet, newest: Option<&Pod>) -> Result<ClassId, Reason> {
         let mut pod = newest.cloned().unwrap_or_else(|| from_template(set));
         pod.spec.volumes = List::default();
         require_as_template(&mut pod, set);
@@ -46,14 +44,32 @@ impl Builder<'_> {
     }
 }
 
-fn is_of(pod: &Pod, set: &DaemonSet) -> bool {
-    let Some(owner) = pod.metadata.controller() else { return false };
-    let is_same = if set.metadata.uid.is_empty() {
-        owner.is("apps/v1", "DaemonSet") && owner.name == set.metadata.name
-    } else {
-        owner.uid == set.metadata.uid
-    };
-    is_same && pod.metadata.namespace() == set.metadata.namespace()
+/// The newest pod of each DaemonSet. Sets in files need not have UIDs; they are known by their names.
+fn newest_pods<'a>(view: &View<'a>) -> Vec<Option<&'a Pod>> {
+    let sets = || view.daemon_sets.iter().map(|set| &set.metadata).enumerate();
+    let by_uid: HashMap<_, _, FxBuildHasher> = sets()
+        .filter(|(_, set)| !set.uid.is_empty())
+        .map(|(index, set)| ((set.namespace(), &*set.uid), index))
+        .collect();
+    let by_name: HashMap<_, _, FxBuildHasher> = sets()
+        .filter(|(_, set)| set.uid.is_empty())
+        .map(|(index, set)| ((set.namespace(), &*set.name), index))
+        .collect();
+    let mut newest = vec![None::<&Pod>; view.daemon_sets.len()];
+    for pod in view.pods.iter().copied() {
+        let Some(owner) = pod.metadata.controller().filter(|owner| owner.is("apps/v1", "DaemonSet")) else {
+            continue;
+        };
+        let namespace = pod.metadata.namespace();
+        let set = by_uid.get(&(namespace, &*owner.uid)).or_else(|| by_name.get(&(namespace, &*owner.name)));
+        let Some(known) = set.map(|set| &mut newest[*set]) else { continue };
+        let is_newer =
+            known.is_none_or(|it| pod.metadata.creation_timestamp > it.metadata.creation_timestamp);
+        if is_newer {
+            *known = Some(pod);
+        }
+    }
+    newest
 }
 
 fn from_template(set: &DaemonSet) -> Pod {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::objects::Objects;
+use super::View;
 use crate::objects::collections::Labels;
 use crate::objects::selector::LabelSelector;
 
@@ -20,13 +20,13 @@ enum Known<'a> {
 }
 
 impl<'a> Namespaces<'a> {
-    pub(super) fn new(objects: &'a Objects) -> Self {
-        let mut all: BTreeMap<&str, Known<'_>> = objects
+    pub(super) fn new(view: &View<'a>) -> Self {
+        let mut all: BTreeMap<&str, Known<'_>> = view
             .namespaces
             .iter()
             .map(|namespace| (&*namespace.metadata.name, Known::Object(&namespace.metadata.labels)))
             .collect();
-        for pod in &objects.pods {
+        for pod in view.pods.iter().copied() {
             let name = pod.metadata.namespace();
             if !all.contains_key(name) {
                 all.insert(name, Known::Named([(NAME, name.into())].into_iter().collect()));

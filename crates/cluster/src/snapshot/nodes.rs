@@ -8,12 +8,12 @@ use engine::universe::SetId;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-use super::Builder;
 use super::pods::Usage;
-use super::state::{StateNode, node_taints};
+use super::{Builder, NodeOrigin};
 use crate::instance_types::InstanceType;
 use crate::objects::{self, CSINode};
 use crate::reason::{Ignored, Reason};
+use crate::state_node::{StateNode, node_taints};
 
 /// Nodes that pods are on.
 pub(super) struct Nodes<'a> {
@@ -22,6 +22,10 @@ pub(super) struct Nodes<'a> {
     used: Vec<Amounts>,
     /// How many nodes count; those behind them take no pods.
     counting: usize,
+    /// Which objects they stand for.
+    pub(super) origins: Vec<NodeOrigin>,
+    /// Those that are only assumed to be on their way out.
+    removed: Vec<NodeId>,
 }
 
 impl Nodes<'_> {
@@ -34,24 +38,45 @@ impl Nodes<'_> {
     pub(super) fn is_bystander(&self, node: NodeId) -> bool {
         node.index() >= self.counting
     }
+
+    /// Whether a node is only assumed to be on its way out.
+    pub(super) fn is_removed(&self, node: NodeId) -> bool {
+        self.removed.contains(&node)
+    }
+}
+
+fn origin(state: &StateNode<'_>) -> NodeOrigin {
+    NodeOrigin {
+        provider_id: state.provider_id().into(),
+        node: state.node.map(|node| node.metadata.name.clone()),
+        claim: state.claim.and_then(|claim| claim.metadata.name.as_deref()).map(Into::into),
+    }
 }
 
 impl<'a> Builder<'a> {
     /// Adds all nodes to the snapshot, without pods yet.
     pub(super) fn nodes(&mut self, states: &[StateNode<'a>]) -> Nodes<'a> {
         let csi_nodes: HashMap<&str, &CSINode, FxBuildHasher> =
-            self.objects.csi_nodes.iter().map(|node| (&*node.metadata.name, node)).collect();
-        let types: HashMap<&str, &InstanceType, FxBuildHasher> =
-            self.options.instance_types.iter().map(|each| (each.name.as_str(), each)).collect();
-        let mut nodes = Nodes { by_name: HashMap::default(), used: Vec::new(), counting: 0 };
+            self.view.csi_nodes.iter().map(|node| (&*node.metadata.name, *node)).collect();
+        let mut nodes = Nodes {
+            by_name: HashMap::default(),
+            used: Vec::new(),
+            counting: 0,
+            origins: Vec::new(),
+            removed: Vec::new(),
+        };
         for state in states {
-            match self.node(state, &csi_nodes, &types) {
+            match self.node(state, &csi_nodes) {
                 Ok(node) => {
                     let id = NodeId::at(self.tables.snapshot.nodes.len());
                     if let Some(node) = state.node {
                         nodes.by_name.insert(&node.metadata.name, id);
                     }
                     nodes.used.push(Amounts::default());
+                    nodes.origins.push(origin(state));
+                    if self.options.removed.contains(state.provider_id()) {
+                        nodes.removed.push(id);
+                    }
                     self.tables.snapshot.nodes.push(node);
                 }
                 Err(reason) => {
@@ -68,17 +93,16 @@ impl<'a> Builder<'a> {
     /// Adds nodes whose state is not known. They are closed; but pods that spread look at the pods on them.
     pub(super) fn bystanders(&mut self, bystanders: &[&'a objects::Node], nodes: &mut Nodes<'a>) {
         for node in bystanders {
-            let state = StateNode { node: Some(node), claim: None };
+            let state = StateNode { node: Some(node), ..StateNode::default() };
             if nodes.by_name.contains_key(&*node.metadata.name) {
                 continue;
             }
             // What cannot be read is in the list of ignored objects for another reason already.
-            let Ok(known) = self.node(&state, &HashMap::default(), &HashMap::default()) else {
-                continue;
-            };
+            let Ok(known) = self.node(&state, &HashMap::default()) else { continue };
             let id = NodeId::at(self.tables.snapshot.nodes.len());
             nodes.by_name.insert(&node.metadata.name, id);
             nodes.used.push(Amounts::default());
+            nodes.origins.push(origin(&state));
             self.tables.snapshot.nodes.push(Node { open: false, available: Amounts::default(), ..known });
         }
     }
@@ -87,22 +111,15 @@ impl<'a> Builder<'a> {
         &mut self,
         state: &StateNode<'a>,
         csi_nodes: &HashMap<&str, &CSINode, FxBuildHasher>,
-        types: &HashMap<&str, &InstanceType, FxBuildHasher>,
     ) -> Result<Node, Reason> {
         let own = state.labels();
-        let label = |key: &str| own.iter().find(|(own, _)| *own == key).map_or("", |(_, value)| value);
-        let hostname = match label(labels::HOSTNAME) {
-            "" => state.name(),
-            hostname => hostname,
-        };
         let key = self.tables.snapshot.keys.hostname;
         let allocatable = state.allocatable();
         let available = self.tables.capacity(&allocatable)?;
         let resources: Result<Vec<ResourceId>, Reason> =
             allocatable.iter().map(|(name, _)| self.tables.resource(name.as_str())).collect();
         let csi_node = state.node.and_then(|node| csi_nodes.get(&*node.metadata.name).copied());
-        let instance_type = types.get(label(labels::INSTANCE_TYPE)).copied();
-        let instance_type = instance_type.filter(|_| self.pool_names.contains(label(labels::NODEPOOL)));
+        let instance_type = self.type_of(state.pool(), state.label(labels::INSTANCE_TYPE));
         let object = match state.node {
             Some(node) => Some(NodeObject {
                 labels: self
@@ -113,14 +130,14 @@ impl<'a> Builder<'a> {
         };
         Ok(Node {
             name: state.name().into(),
-            hostname: self.tables.snapshot.universe.value(key, hostname),
+            hostname: self.tables.snapshot.universe.value(key, state.hostname()),
             labels: self.node_labels(&own)?,
             taints: self.tables.taints(state.taints()),
             available,
             resources: resources?,
             daemon_requests: Amounts::default(),
             initialized: state.is_initialized(),
-            open: !state.is_deleting(),
+            open: !state.is_marked_for_deletion(),
             object,
             ports: Vec::new(),
             volumes: Vec::new(),

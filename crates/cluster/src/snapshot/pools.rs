@@ -6,17 +6,17 @@ use api::names::{conditions, labels};
 use api::nodepool::NodePool;
 use api::shared::ConditionStatus;
 use api::validation::node_pool;
-use engine::model::{CatalogueId, Limit, Pool};
+use engine::model::{Limit, Pool};
 use engine::resources::{self, Amounts};
 
 use super::Builder;
-use super::state::{StateNode, check_node_class, convert_taints};
 use crate::reason::{Ignored, Reason};
+use crate::state_node::{StateNode, check_node_class, convert_taints};
 
 impl Builder<'_> {
     /// The pools that may get new nodes, in the order in which they are tried.
-    pub(super) fn pools(&mut self, states: &[StateNode<'_>], catalogue: Option<CatalogueId>) {
-        let mut pools: Vec<&NodePool> = self.objects.node_pools.iter().collect();
+    pub(super) fn pools(&mut self, states: &[StateNode<'_>]) {
+        let mut pools: Vec<&NodePool> = self.view.node_pools.clone();
         let weight = |pool: &NodePool| pool.spec.weight.unwrap_or(0);
         pools.sort_by(|a, b| (weight(b), name(b)).cmp(&(weight(a), name(a))));
         let used = self.used_by_pool(states);
@@ -27,7 +27,7 @@ impl Builder<'_> {
             } else {
                 Err(Reason::Duplicate { field: "metadata.name", value: name(pool).into() })
             };
-            match checked.and_then(|()| self.pool(pool, used.get(name(pool)), catalogue)) {
+            match checked.and_then(|()| self.pool(pool, used.get(name(pool)))) {
                 Ok(converted) => self.tables.snapshot.pools.push(converted),
                 Err(reason) => {
                     let name = name(pool).into();
@@ -56,12 +56,8 @@ impl Builder<'_> {
         if pool.metadata.deletion_timestamp.is_some() { Err(Reason::Deleting) } else { Ok(()) }
     }
 
-    fn pool(
-        &mut self,
-        pool: &NodePool,
-        used: Option<&Amounts>,
-        catalogue: Option<CatalogueId>,
-    ) -> Result<Pool, Reason> {
+    fn pool(&mut self, pool: &NodePool, used: Option<&Amounts>) -> Result<Pool, Reason> {
+        let catalogue = Some(self.catalogue_of(name(pool)).ok_or(Reason::NoInstanceTypes)?);
         let template = &pool.spec.template;
         let class = &template.spec.node_class_ref;
         let class_label = format!("{}/{}", class.group, class.kind.to_lowercase());
@@ -100,11 +96,10 @@ impl Builder<'_> {
     /// What the nodes of each pool have in all; nodes on their way out do not count.
     fn used_by_pool<'s>(&mut self, states: &[StateNode<'s>]) -> BTreeMap<&'s str, Amounts> {
         let mut used = BTreeMap::<&str, Amounts>::new();
-        for state in states.iter().filter(|state| !state.is_deleting()) {
-            let pool = state.labels().into_iter().find(|(key, _)| *key == labels::NODEPOOL);
+        for state in states.iter().filter(|state| !state.is_marked_for_deletion()) {
             // A resource without a number is in no limit.
-            if let (Some((_, pool)), Ok(capacity)) = (pool, self.tables.capacity(&state.capacity())) {
-                used.entry(pool).or_default().add(&capacity);
+            if let Ok(capacity) = self.tables.capacity(&state.capacity()) {
+                used.entry(state.pool()).or_default().add(&capacity);
             }
         }
         used

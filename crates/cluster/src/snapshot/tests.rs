@@ -1,11 +1,14 @@
 //! Tests of building snapshots: small clusters in YAML, and what the engine is told about them.
 
 mod shown;
+mod what_if;
 
+use api::provider::Provider;
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::instance_types::kwok;
+use crate::scheduler_config::SchedulerConfig;
 use shown::Shown;
 
 /// A NodePool with the given lines in its spec.
@@ -97,9 +100,9 @@ fn pools_that_get_no_nodes_are_left_out_with_the_reason() {
 }
 
 #[test]
-fn a_pool_without_instance_types_has_no_catalogue() {
-    let built = built_with(&pool("a", ""), |options| options.instance_types = &[]);
-    assert_eq!(built.snapshot.pools[0].catalogue, None);
+fn a_pool_without_instance_types_is_left_out() {
+    let built = built_with(&pool("a", ""), |options| options.instance_types = InstanceTypes::Same(&[]));
+    check(&built, Shown::pools, &expect!["ignored NodePool a: there are no instance types for it"]);
 }
 
 /// A node of the pool `web` and its claim.
@@ -131,22 +134,22 @@ fn a_node_is_what_its_claim_says_until_it_registers_and_initializes() {
     check(
         &built(&yaml),
         Shown::nodes,
-        &expect![[r"
-        a (a) initialized
-          labels (karpenter.sh/initialized In [true], karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], node.kubernetes.io/instance-type In [c-1x-amd64-linux])
-          taints [node.kubernetes.io/not-ready=:NoExecute boot=:NoExecute readiness.k8s.io/x=:NoSchedule karpenter.sh/rebooting=:NoSchedule own=:NoSchedule]
-          available cpu=3900m memory=7Gi pods=10; daemons 
-          ports [] volumes 0 limits []
-        b (b)
-          labels (karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], node.kubernetes.io/instance-type In [c-1x-amd64-linux])
-          taints [own=:NoSchedule]
-          available cpu=3900m memory=7Gi pods=10 example.com/gpu=2; daemons 
-          ports [] volumes 0 limits []
-        c-claim (c-claim)
-          labels (karpenter.sh/nodepool In [web], zone In [claimed])
-          taints [claimed=:NoSchedule]
-          available cpu=3900m memory=7Gi pods=10 example.com/gpu=2; daemons 
-          ports [] volumes 0 limits []"]],
+        &expect![[r#"
+            a (a) initialized
+              labels (karpenter.sh/initialized In [true], karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], node.kubernetes.io/instance-type In [c-1x-amd64-linux])
+              taints [node.kubernetes.io/not-ready=:NoExecute boot=:NoExecute readiness.k8s.io/x=:NoSchedule karpenter.sh/rebooting=:NoSchedule own=:NoSchedule]
+              available cpu=3900m memory=7Gi pods=10; daemons 
+              ports [] volumes 0 limits []
+            b (b)
+              labels (karpenter.sh/nodepool In [web], karpenter.sh/registered In [true], node.kubernetes.io/instance-type In [c-1x-amd64-linux])
+              taints [karpenter.sh/rebooting=:NoSchedule own=:NoSchedule]
+              available cpu=3900m memory=7Gi pods=10 example.com/gpu=2; daemons 
+              ports [] volumes 0 limits []
+            c-claim (c-claim)
+              labels (karpenter.sh/nodepool In [web], zone In [claimed])
+              taints [claimed=:NoSchedule]
+              available cpu=3900m memory=7Gi pods=10 example.com/gpu=2; daemons 
+              ports [] volumes 0 limits []"#]],
     );
 }
 

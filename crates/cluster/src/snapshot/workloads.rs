@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::View;
 use crate::objects::collections::{Labels, Map};
 use crate::objects::selector::{LabelExpression, LabelSelector};
-use crate::objects::{Objects, Pod, ReplicaSet};
+use crate::objects::{Pod, ReplicaSet};
 
 /// Services and the controllers of pods.
 pub(super) struct Workloads<'a> {
@@ -15,21 +16,21 @@ pub(super) struct Workloads<'a> {
 }
 
 impl<'a> Workloads<'a> {
-    pub(super) fn new(objects: &'a Objects) -> Self {
+    pub(super) fn new(view: &View<'a>) -> Self {
         let mut services = BTreeMap::<_, Vec<_>>::new();
-        for service in &objects.services {
+        for service in view.services.iter().copied() {
             if let Some(selector) = &service.spec.selector {
                 services.entry(service.metadata.namespace()).or_default().push(selector);
             }
         }
-        let controllers = objects.replication_controllers.iter();
+        let controllers = view.replication_controllers.iter().copied();
         Self {
             services,
             replication_controllers: controllers
                 .map(|c| ((c.metadata.namespace(), &*c.metadata.name), &c.spec.selector))
                 .collect(),
-            replica_sets: selectors(&objects.replica_sets),
-            stateful_sets: selectors(&objects.stateful_sets),
+            replica_sets: selectors(&view.replica_sets),
+            stateful_sets: selectors(&view.stateful_sets),
         }
     }
 
@@ -65,8 +66,8 @@ impl<'a> Workloads<'a> {
     }
 }
 
-fn selectors(sets: &[ReplicaSet]) -> BTreeMap<(&str, &str), &LabelSelector> {
-    let sets = sets.iter().filter_map(|set| {
+fn selectors<'a>(sets: &[&'a ReplicaSet]) -> BTreeMap<(&'a str, &'a str), &'a LabelSelector> {
+    let sets = sets.iter().copied().filter_map(|set| {
         Some(((set.metadata.namespace(), &*set.metadata.name), set.spec.selector.as_ref()?))
     });
     sets.collect()

@@ -1,5 +1,9 @@
 //! Watches and answers meet in the state.
 
+mod instances;
+mod pods;
+mod pools;
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -174,7 +174,7 @@ fn with_pod<T>(claim: &str, f: impl FnOnce(&Volumes<'_>, &Pod) -> T) -> T {
         "kind: Pod\napiVersion: v1\nmetadata: {{name: web}}\nspec: {{volumes: [{{name: data, {source}}}, {{name: tmp, emptyDir: {{}}}}]}}"
     );
     let pod = crate::file::parse("pod", pod.as_bytes()).unwrap().objects.pods.remove(0);
-    f(&Volumes::new(&contents.objects, &unsupported), &pod)
+    f(&Volumes::new(&View::from(&contents.objects), &unsupported), &pod)
 }
 
 #[track_caller]

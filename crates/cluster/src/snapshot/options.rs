@@ -1,0 +1,62 @@
+//! What a snapshot is built for.
+
+use std::collections::BTreeSet;
+
+use api::provider::Provider;
+
+use super::types::InstanceTypes;
+use crate::instance_types::InstanceType;
+use crate::scheduler_config::SchedulerConfig;
+use crate::volumes::Unsupported;
+
+/// What a snapshot is built for.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// The cloud, which decides about labels and NodeClasses.
+    pub provider: Provider,
+    /// What NodePools choose from.
+    pub instance_types: InstanceTypes<'a>,
+    /// What the scheduler gives to pods.
+    pub scheduler_config: SchedulerConfig,
+    /// Volumes that the cloud's nodes cannot have.
+    pub unsupported_volumes: Unsupported,
+    /// Whether pods count that no scheduler has looked at, as in files written by hand.
+    pub accept_unseen_pods: bool,
+    /// Instances that are assumed to be on their way out, by provider ID.
+    pub removed: BTreeSet<Box<str>>,
+    /// Which pods are to be placed.
+    pub to_place: ToPlace,
+}
+
+/// Which pods are to be placed. Others stay where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToPlace {
+    /// Those that wait for a node.
+    pub waiting: bool,
+    /// Those of nodes that are on their way out and not in [`Options::removed`].
+    pub of_deleting_nodes: bool,
+    /// Of the pods of removed nodes, those too that something keeps from being evicted.
+    pub blocked_of_removed_nodes: bool,
+}
+
+impl Default for ToPlace {
+    /// All that can move.
+    fn default() -> Self {
+        Self { waiting: true, of_deleting_nodes: true, blocked_of_removed_nodes: false }
+    }
+}
+
+impl<'a> Options<'a> {
+    /// The options for a provider with some instance types, and nothing else configured.
+    pub fn new(provider: Provider, instance_types: &'a [InstanceType]) -> Self {
+        Self {
+            provider,
+            instance_types: InstanceTypes::Same(instance_types),
+            scheduler_config: SchedulerConfig::default(),
+            unsupported_volumes: Unsupported::default(),
+            accept_unseen_pods: false,
+            removed: BTreeSet::new(),
+            to_place: ToPlace::default(),
+        }
+    }
+}
