@@ -5,17 +5,19 @@
 mod algebra;
 mod catalogue;
 pub mod context;
+pub mod disruption;
 mod managed;
 pub mod node;
 pub mod node_claim;
 pub mod node_claim_disruption;
 pub mod node_pool;
 pub mod provisioner;
+mod retry;
 mod run;
 mod status;
 #[cfg(test)]
 mod testing;
-mod usage;
+mod text;
 mod watching;
 mod wiring;
 
