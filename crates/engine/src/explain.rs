@@ -73,7 +73,8 @@ impl<'a> Explainer<'a> {
         let (it, class) = (&snapshot.pools[pool.index()], &snapshot.classes[class.index()]);
         let catalogue = it.catalogue?;
         let asked = self.asked(it.requirements, class);
-        let daemons = Template::new(pool, it, &mut self.compiled, &mut self.world, true).map(|t| t.daemons);
+        let daemons =
+            Template::new(pool, it, &mut self.compiled, &mut self.world, true).ok().map(|t| t.daemons);
         let compiled = &mut self.compiled[catalogue.index()];
         let mut rows = Mask::full(compiled.row_count());
         let mut steps = vec![(Step::Exists, compiled.types().len())];

@@ -33,7 +33,7 @@ use crate::world::World;
 pub use failure::{
     Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
 };
-pub use finish::{Plan, PlannedClaim};
+pub use finish::{Plan, PlannedClaim, Unusable};
 
 use claim::Claim;
 use node::NodeState;
@@ -72,6 +72,7 @@ pub(crate) struct Core<'a> {
 pub(crate) struct Solver<'a> {
     core: Core<'a>,
     templates: Vec<Template>,
+    unusable: Vec<Unusable>,
     /// What is left of each pool's limits; absent resources are not limited.
     limits: Vec<FastMap<ResourceId, i64>>,
     nodes: Vec<NodeState>,
@@ -118,12 +119,15 @@ impl<'a> Solver<'a> {
             .map(|catalogue| Compiled::new(Arc::clone(catalogue), &world.universe, &snapshot.resources))
             .collect();
         let relax = options.min_values == MinValues::BestEffort;
-        let templates: Vec<Template> = snapshot
-            .pools
-            .iter()
-            .enumerate()
-            .filter_map(|(id, pool)| Template::new(PoolId::at(id), pool, &mut compiled, &mut world, relax))
-            .collect();
+        let mut templates = Vec::new();
+        let mut unusable = Vec::new();
+        for (id, pool) in snapshot.pools.iter().enumerate() {
+            let id = PoolId::at(id);
+            match Template::new(id, pool, &mut compiled, &mut world, relax) {
+                Ok(template) => templates.push(template),
+                Err(min_values) => unusable.push(Unusable { pool: id, min_values }),
+            }
+        }
         let advises = |template: &Template| {
             let taints = snapshot.taints.get(snapshot.pools[template.pool.index()].taints.0);
             taints.iter().any(|taint| taint.effect == crate::model::Effect::PreferNoSchedule)
@@ -144,6 +148,7 @@ impl<'a> Solver<'a> {
             label_epoch: 0,
             reservation_epoch: 0,
             templates,
+            unusable,
             core: Core {
                 topology: Topology::new(&world),
                 reservations: match options.reserved {

@@ -5,17 +5,21 @@
 mod algebra;
 mod catalogue;
 pub mod context;
+pub mod disruption;
 mod managed;
 pub mod node;
 pub mod node_claim;
 pub mod node_claim_disruption;
 pub mod node_pool;
 pub mod provisioner;
+mod retry;
+mod run;
 mod status;
 #[cfg(test)]
 mod testing;
-mod usage;
+mod text;
 mod watching;
 mod wiring;
 
 pub use context::Context;
+pub use run::{Parts, run};

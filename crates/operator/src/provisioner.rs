@@ -5,8 +5,12 @@
 //!   nodes that go away
 //! ```
 
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever waits comes with the snapshot of the state"))]
 mod batcher;
+pub(crate) mod create;
+pub(crate) mod outcome;
+mod pass;
+#[cfg(test)]
+mod tests;
 mod trigger;
 
 use std::sync::Arc;
@@ -20,5 +24,9 @@ use batcher::Batcher;
 pub fn controllers(context: &Context) -> Vec<Controller> {
     let settings = &context.settings;
     let batcher = Arc::new(Batcher::new(settings.batch_idle_duration, settings.batch_max_duration));
-    vec![trigger::pods(context, &batcher), trigger::nodes(context, &batcher)]
+    vec![
+        pass::controller(context, &batcher),
+        trigger::pods(context, &batcher),
+        trigger::nodes(context, &batcher),
+    ]
 }

@@ -9,14 +9,17 @@ use ::cluster::state::Key;
 use api::names::metrics::runtime as names;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::api::Error;
 use crate::limit::Limiter;
-use crate::metrics::Registry;
+use crate::metrics::{Registry, Series};
 use crate::queue::Queue;
+use crate::random::Random;
 
 /// When a key is to be looked at again if nothing happens before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,16 @@ pub trait Reconcile: Send + Sync + 'static {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome>;
 }
 
+tokio::task_local! {
+    static CURRENT: &'static str;
+}
+
+/// The name of the controller that runs this code, for metrics and logs of what it calls; empty if none does.
+/// Tasks that it spawned do not belong to it.
+pub fn current() -> &'static str {
+    CURRENT.try_with(|name| *name).unwrap_or_default()
+}
+
 /// How a controller works.
 pub struct Controller {
     /// Its name in logs and metrics.
@@ -83,6 +96,10 @@ impl Controller {
         let slots = Arc::new(Semaphore::new(workers));
         #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
         metrics.set(&names::MAX_CONCURRENT_RECONCILES, &[name], workers as f64);
+        queue.measure(name, &metrics);
+        let measures = Arc::new(Measures::new(name, &metrics));
+        // What is under way ends with this future.
+        let mut running = JoinSet::new();
         loop {
             if leads.wait_for(|leads| *leads).await.is_err() {
                 return;
@@ -93,65 +110,120 @@ impl Controller {
             if let Some(limiter) = &limiter {
                 limiter.acquire().await;
             }
-            let (queue, reconcile, metrics) = (Arc::clone(&queue), Arc::clone(&reconcile), metrics.clone());
-            let span = tracing::info_span!("reconcile", controller = name, key = %key);
+            let (queue, reconcile) = (Arc::clone(&queue), Arc::clone(&reconcile));
+            let measures = Arc::clone(&measures);
+            let span = tracing::info_span!("reconcile", controller = name, key = %key, reconcileID = %reconcile_id());
             let work = async move {
-                one(name, &*reconcile, &key, &queue, &metrics).await;
+                one(name, &*reconcile, &key, &queue, &measures).await;
                 drop(slot);
             };
-            tokio::spawn(work.instrument(span));
+            running.spawn(work.instrument(span));
+            while running.try_join_next().is_some() {}
         }
     }
 }
 
+/// The series of one controller.
+struct Measures {
+    active: Series,
+    time: Series,
+    errors: Series,
+    panics: Series,
+    successes: Series,
+    requeues: Series,
+    requeues_after: Series,
+    failures: Series,
+}
+
+impl Measures {
+    /// All of them exist from the start, so that rates can be computed from the first failure on.
+    fn new(name: &str, metrics: &Registry) -> Self {
+        let result = |result| metrics.series(&names::RECONCILES, &[name, result]);
+        metrics.add(&names::TERMINAL_RECONCILE_ERRORS, &[name], 0.0);
+        metrics.add(&names::RECONCILE_TIMEOUTS, &[name], 0.0);
+        Self {
+            active: metrics.series(&names::ACTIVE_WORKERS, &[name]),
+            time: metrics.series(&names::RECONCILE_TIME, &[name]),
+            errors: metrics.series(&names::RECONCILE_ERRORS, &[name]),
+            panics: metrics.series(&names::RECONCILE_PANICS, &[name]),
+            successes: result("success"),
+            requeues: result("requeue"),
+            requeues_after: result("requeue_after"),
+            failures: result("error"),
+        }
+    }
+}
+
+/// Tells reconciliations apart in the log.
+fn reconcile_id() -> String {
+    static IDS: Mutex<Option<Random>> = Mutex::new(None);
+    let mut ids = IDS.lock();
+    // The same in every process; together with the process and the time that is enough.
+    let ids = ids.get_or_insert_with(|| Random::new(u64::from(std::process::id())));
+    let (a, b) = (ids.next(), ids.next());
+    let (c, d) = (a & 0xffff, b & 0xffff_ffff_ffff);
+    format!(
+        "{:08x}-{:04x}-4{:03x}-a{:03x}-{d:012x}",
+        a >> 32,
+        (a >> 16) & 0xffff,
+        c & 0xfff,
+        (b >> 48) & 0xfff
+    )
+}
+
 /// Looks at one key, whatever happens.
-async fn one(name: &'static str, reconcile: &dyn Reconcile, key: &Key, queue: &Queue, metrics: &Registry) {
+async fn one(
+    name: &'static str,
+    reconcile: &dyn Reconcile,
+    key: &Key,
+    queue: &Queue,
+    measures: &Measures,
+) {
     let start = Instant::now();
-    metrics.add(&names::ACTIVE_WORKERS, &[name], 1.0);
-    let outcome = AssertUnwindSafe(reconcile.reconcile(key)).catch_unwind().await;
-    metrics.add(&names::ACTIVE_WORKERS, &[name], -1.0);
-    metrics.observe(&names::RECONCILE_TIME, &[name], start.elapsed().as_secs_f64());
+measures.active.add(1.0);
+    let work = CURRENT.scope(name, reconcile.reconcile(key));
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    measures.active.add(-1.0);
+    measures.time.observe(start.elapsed().as_secs_f64());
     let result = match outcome {
         Ok(Ok(Again::No)) => {
             queue.done(key, None);
-            "success"
+            &measures.successes
         }
         Ok(Ok(Again::After(wait))) => {
             queue.done(key, Some(wait));
-            "requeue_after"
+            &measures.requeues_after
         }
         Ok(Ok(Again::Backoff)) => {
             queue.failed(key);
-            "requeue"
+            &measures.requeues
         }
         Ok(Err(error)) if error.is_conflict() => {
             // Somebody else was faster: what they wrote is on its way to us.
             queue.failed(key);
-            "requeue"
+            &measures.requeues
         }
         Ok(Err(error)) => {
             tracing::error!(error = %error, "Reconciler error");
-            metrics.add(&names::RECONCILE_ERRORS, &[name], 1.0);
+            measures.errors.add(1.0);
             queue.failed(key);
-            "error"
+            &measures.failures
         }
         Err(panic) => {
             let what = panic.downcast_ref::<String>().map(String::as_str);
             let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
             tracing::error!(error = what, "Observed a panic");
-            metrics.add(&names::RECONCILE_PANICS, &[name], 1.0);
-            metrics.add(&names::RECONCILE_ERRORS, &[name], 1.0);
+            measures.panics.add(1.0);
+            measures.errors.add(1.0);
             queue.failed(key);
-            "error"
+            &measures.failures
         }
     };
-    metrics.add(&names::RECONCILES, &[name, result], 1.0);
+    result.add(1.0);
 }
 
 #[cfg(test)]
 mod tests {
-    use parking_lot::Mutex;
-
     use super::*;
     use crate::queue::Backoff;
 

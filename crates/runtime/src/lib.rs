@@ -12,9 +12,14 @@ pub mod cluster;
 pub mod compute;
 pub mod controller;
 pub mod events;
+pub mod leader;
 pub mod limit;
+pub mod logs;
+pub mod measure;
 pub mod metrics;
 pub mod queue;
+mod random;
+pub mod serve;
 pub mod settings;
 pub mod watch;
 

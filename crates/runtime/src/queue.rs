@@ -8,12 +8,16 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::cluster::state::Key;
+use api::names::metrics::runtime as names;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::metrics::{Registry, Series};
 
 /// How long a key waits after failures: `first`, then twice as long each time, at most `last`.
 #[derive(Clone, Copy, Debug)]
@@ -50,26 +54,96 @@ pub struct Queue {
     backoff: Backoff,
     inner: Mutex<Inner>,
     changed: Notify,
+    measures: OnceLock<Measures>,
+}
+
+/// What is counted while the queue works; the rest is looked up when somebody wants to know.
+#[derive(Debug)]
+struct Measures {
+    adds: Series,
+    retries: Series,
+    waited: Series,
+    worked: Series,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     /// The least comes first: urgency with its sign turned, then the order of arrival.
     ready: BTreeSet<(Priority, u64, Key)>,
-    /// Where in `ready` a key is.
-    place: BTreeMap<Key, (Priority, u64)>,
-    /// Keys that are looked at, with the urgency of what changed meanwhile.
-    working: BTreeMap<Key, Option<Priority>>,
+    /// Where in `ready` a key is, and since when.
+    place: BTreeMap<Key, (Priority, u64, Instant)>,
+    /// Keys that are looked at.
+    working: BTreeMap<Key, Work>,
     timers: BTreeSet<(Instant, Key)>,
     timer_of: BTreeMap<Key, Instant>,
     failures: BTreeMap<Key, u32>,
     arrivals: u64,
 }
 
+/// A key that is looked at.
+#[derive(Debug)]
+struct Work {
+    since: Instant,
+    /// The urgency of what changed meanwhile.
+    changed: Option<Priority>,
+}
+
 impl Queue {
     /// An empty queue.
     pub fn new(backoff: Backoff) -> Self {
-        Self { backoff, inner: Mutex::default(), changed: Notify::new() }
+        Self { backoff, inner: Mutex::default(), changed: Notify::new(), measures: OnceLock::new() }
+    }
+
+    /// Counts what happens from now on in the metrics of a controller.
+    pub fn measure(self: &Arc<Self>, controller: &'static str, metrics: &Registry) {
+        let labels = &[controller, controller];
+        let measures = Measures {
+            adds: metrics.series(&names::WORKQUEUE_ADDS, labels),
+            retries: metrics.series(&names::WORKQUEUE_RETRIES, labels),
+            waited: metrics.series(&names::WORKQUEUE_QUEUE_DURATION, labels),
+            worked: metrics.series(&names::WORKQUEUE_WORK_DURATION, labels),
+        };
+        // What came before counts, too.
+        #[expect(clippy::cast_precision_loss, reason = "no queue sees that many keys")]
+        measures.adds.add(self.inner.lock().arrivals as f64);
+        if self.measures.set(measures).is_ok() {
+            let queue = Arc::downgrade(self);
+            metrics.collect(move |metrics| {
+                if let Some(queue) = queue.upgrade() {
+                    queue.collect(controller, metrics);
+                }
+            });
+        }
+    }
+
+    /// Brings the metrics up to date that depend on the time.
+    fn collect(&self, controller: &str, metrics: &Registry) {
+        let (depths, seconds) = {
+            let (inner, now) = (self.inner.lock(), Instant::now());
+            let mut depths = BTreeMap::from([(0, 0.0)]);
+            for (urgency, ..) in &inner.ready {
+                *depths.entry(urgency.saturating_neg()).or_insert(0.0) += 1.0;
+            }
+            let since = |work: &Work| now.duration_since(work.since).as_secs_f64();
+            (depths, inner.working.values().map(since).collect::<Vec<f64>>())
+        };
+        let depths = depths.into_iter().map(|(priority, depth)| {
+            (vec![controller.to_owned(), controller.to_owned(), priority.to_string()], depth)
+        });
+        metrics.replace(&names::WORKQUEUE_DEPTH, controller, depths);
+        let labels = &[controller, controller];
+        metrics.set(&names::WORKQUEUE_UNFINISHED_WORK, labels, seconds.iter().fold(0.0, |a, b| a + b));
+        metrics.set(&names::WORKQUEUE_LONGEST_RUNNING, labels, seconds.into_iter().fold(0.0, f64::max));
+    }
+
+    /// Counts what came since.
+    fn count(&self, inner: &Inner, arrivals_before: u64) {
+        if let Some(measures) = self.measures.get()
+            && inner.arrivals > arrivals_before
+        {
+            #[expect(clippy::cast_precision_loss, reason = "a few at once")]
+            measures.adds.add((inner.arrivals - arrivals_before) as f64);
+        }
     }
 
     /// Something that the key depends on has changed.
@@ -79,7 +153,11 @@ impl Queue {
 
     /// As [`Queue::add`], with an urgency.
     pub fn add_with(&self, key: Key, priority: Priority) {
-        self.inner.lock().add(key, priority);
+        let mut inner = self.inner.lock();
+        let before = inner.arrivals;
+        inner.add(key, priority, Instant::now());
+        self.count(&inner, before);
+        drop(inner);
         self.changed.notify_one();
     }
 
@@ -93,9 +171,15 @@ impl Queue {
     pub async fn next(&self) -> Key {
         loop {
             let timer = {
-                let mut inner = self.inner.lock();
-                inner.fire(Instant::now());
-                if let Some(key) = inner.pop() {
+                let (mut inner, now) = (self.inner.lock(), Instant::now());
+                let before = inner.arrivals;
+                inner.fire(now);
+                self.count(&inner, before);
+                if let Some((key, since)) = inner.pop(now) {
+                    drop(inner);
+                    if let Some(measures) = self.measures.get() {
+                        measures.waited.observe(now.duration_since(since).as_secs_f64());
+                    }
                     return key;
                 }
                 inner.timers.first().map(|(when, _)| *when)
@@ -113,24 +197,37 @@ impl Queue {
 
     /// The key was looked at; it is looked at again after `again` at the latest.
     pub fn done(&self, key: &Key, again: Option<Duration>) {
-        let mut inner = self.inner.lock();
+        let (mut inner, now) = (self.inner.lock(), Instant::now());
+        let before = inner.arrivals;
         inner.failures.remove(key);
-        inner.finish(key, again.map(|wait| Instant::now() + wait));
+        let work = inner.finish(key, again.map(|wait| now + wait), now);
+        self.count(&inner, before);
         drop(inner);
+        self.worked(work, now);
         self.changed.notify_one();
     }
 
     /// Looking at the key failed or was in vain; it is looked at again after its back-off.
     pub fn failed(&self, key: &Key) {
-        let mut inner = self.inner.lock();
+        let (mut inner, now) = (self.inner.lock(), Instant::now());
         let failures = inner.failures.entry(key.clone()).or_default();
         let wait = self.backoff.after(*failures);
         *failures = failures.saturating_add(1);
         // What changed meanwhile waits, too: it would fail as before.
-        inner.working.remove(key);
-        inner.add_at(key.clone(), Instant::now() + wait);
+        let work = inner.working.remove(key);
+        inner.add_at(key.clone(), now + wait);
         drop(inner);
+        self.worked(work, now);
+        if let Some(measures) = self.measures.get() {
+            measures.retries.add(1.0);
+        }
         self.changed.notify_one();
+    }
+
+    fn worked(&self, work: Option<Work>, now: Instant) {
+        if let (Some(work), Some(measures)) = (work, self.measures.get()) {
+            measures.worked.observe(now.duration_since(work.since).as_secs_f64());
+        }
     }
 
     /// How many keys are to be looked at now.
@@ -140,22 +237,22 @@ impl Queue {
 }
 
 impl Inner {
-    fn add(&mut self, key: Key, priority: Priority) {
-        if let Some(changed) = self.working.get_mut(&key) {
-            *changed = Some(changed.map_or(priority, |before| before.max(priority)));
+    fn add(&mut self, key: Key, priority: Priority, now: Instant) {
+        if let Some(work) = self.working.get_mut(&key) {
+            work.changed = Some(work.changed.map_or(priority, |before| before.max(priority)));
             return;
         }
         let urgency = priority.saturating_neg();
-        if let Some((before, arrival)) = self.place.get(&key).copied() {
+        if let Some((before, arrival, since)) = self.place.get(&key).copied() {
             if urgency < before {
                 self.ready.remove(&(before, arrival, key.clone()));
-                self.place.insert(key.clone(), (urgency, arrival));
+                self.place.insert(key.clone(), (urgency, arrival, since));
                 self.ready.insert((urgency, arrival, key));
             }
             return;
         }
         self.arrivals += 1;
-        self.place.insert(key.clone(), (urgency, self.arrivals));
+        self.place.insert(key.clone(), (urgency, self.arrivals, now));
         self.ready.insert((urgency, self.arrivals, key));
     }
 
@@ -178,34 +275,35 @@ impl Inner {
         while self.timers.first().is_some_and(|(when, _)| *when <= now) {
             if let Some((_, key)) = self.timers.pop_first() {
                 self.timer_of.remove(&key);
-                self.add(key, 0);
+                self.add(key, 0, now);
             }
         }
     }
 
-    /// The next key; its timer is cleared, because looking at it sets a new one.
-    fn pop(&mut self) -> Option<Key> {
+    /// The next key, and since when it waited; its timer is cleared, because looking at it sets a new one.
+    fn pop(&mut self, now: Instant) -> Option<(Key, Instant)> {
         let (_, _, key) = self.ready.pop_first()?;
-        self.place.remove(&key);
+        let since = self.place.remove(&key).map_or(now, |(_, _, since)| since);
         self.clear_timer(&key);
-        self.working.insert(key.clone(), None);
-        Some(key)
+        self.working.insert(key.clone(), Work { since: now, changed: None });
+        Some((key, since))
     }
 
-    fn finish(&mut self, key: &Key, again: Option<Instant>) {
-        match self.working.remove(key).flatten() {
-            Some(priority) => self.add(key.clone(), priority),
-            None => {
-                if let Some(when) = again {
-                    self.add_at(key.clone(), when);
-                }
-            }
+    fn finish(&mut self, key: &Key, again: Option<Instant>, now: Instant) -> Option<Work> {
+        let work = self.working.remove(key);
+        match (work.as_ref().and_then(|work| work.changed), again) {
+            (Some(priority), _) => self.add(key.clone(), priority, now),
+            (None, Some(when)) => self.add_at(key.clone(), when),
+            (None, None) => {}
         }
+        work
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
 
     fn queue() -> Queue {
@@ -245,6 +343,56 @@ mod tests {
         assert_eq!(queue.next().await, a);
         queue.done(&a, None);
         assert_eq!(queue.depth(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_happens_is_measured() {
+        let (queue, metrics) = (Arc::new(queue()), Registry::default());
+        queue.add(key("early"));
+        queue.measure("c", &metrics);
+        for name in ["a", "b", "a"] {
+            queue.add_with(key(name), LOW);
+        }
+        queue.add(key("c"));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let early = queue.next().await;
+        tokio::time::advance(Duration::from_secs(2)).await;
+        let lines = |metrics: &Registry| {
+            let page = metrics.page();
+            let lines = page.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket"));
+            lines
+                .map(|line| format!("{line}\n").replace("controller=\"c\",name=\"c\"", "c"))
+                .collect::<String>()
+        };
+        expect![[r#"
+            workqueue_adds_total{c} 4
+            workqueue_depth{c,priority="-100"} 2
+            workqueue_depth{c,priority="0"} 1
+            workqueue_longest_running_processor_seconds{c} 2
+            workqueue_queue_duration_seconds_sum{c} 1
+            workqueue_queue_duration_seconds_count{c} 1
+            workqueue_retries_total{c} 0
+            workqueue_unfinished_work_seconds{c} 2
+            workqueue_work_duration_seconds_sum{c} 0
+            workqueue_work_duration_seconds_count{c} 0
+        "#]]
+        .assert_eq(&lines(&metrics));
+        queue.failed(&early);
+        let c = queue.next().await;
+        queue.done(&c, None);
+        expect![[r#"
+            workqueue_adds_total{c} 4
+            workqueue_depth{c,priority="-100"} 2
+            workqueue_depth{c,priority="0"} 0
+            workqueue_longest_running_processor_seconds{c} 0
+            workqueue_queue_duration_seconds_sum{c} 4
+            workqueue_queue_duration_seconds_count{c} 2
+            workqueue_retries_total{c} 1
+            workqueue_unfinished_work_seconds{c} 0
+            workqueue_work_duration_seconds_sum{c} 2
+            workqueue_work_duration_seconds_count{c} 2
+        "#]]
+        .assert_eq(&lines(&metrics));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,37 @@
-//! What the administrator can set, by flags or by the environment.
+//! What the administrator can set, by flags or by the environment. Entry: [`Settings::parse`].
 
+mod flags;
+mod gates;
+mod parse;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use api::names::flags::Flag;
+use api::provider::Provider;
+
+pub use flags::SettingsError;
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// To run with these settings.
+    Run(Box<Settings>),
+    /// To explain the flags with this text.
+    Help(String),
+}
+
+/// The least severe log lines that are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Everything.
+    Debug,
+    /// What is worth knowing.
+    #[default]
+    Info,
+    /// What went wrong.
+    Error,
+}
 
 /// Whether wishes of pods count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,10 +133,20 @@ pub struct Settings {
     pub ignore_dra_requests: bool,
     /// Whether nodes are repaired as older releases did.
     pub legacy_node_repair: bool,
+    /// The least severe log lines that are written.
+    pub log_level: LogLevel,
+    /// Where log lines are written: `stdout`, `stderr` or files.
+    pub log_output_paths: Vec<String>,
+    /// Where the logger writes its own errors.
+    pub log_error_output_paths: Vec<String>,
     /// Features that are switched on or off.
     pub gates: Gates,
+    /// Features that were switched and that nobody knows; worth a log line.
+    pub unknown_gates: Vec<String>,
     /// How the cluster's scheduler is configured.
     pub scheduler_config: ::cluster::scheduler_config::SchedulerConfig,
+    /// The provider's own settings by flag; see [`Settings::of_provider`].
+    pub provider: BTreeMap<&'static str, String>,
 }
 
 impl Default for Settings {
@@ -129,13 +170,33 @@ impl Default for Settings {
             min_values_policy: MinValuesPolicy::default(),
             ignore_dra_requests: true,
             legacy_node_repair: false,
+            log_level: LogLevel::default(),
+            log_output_paths: vec!["stdout".to_owned()],
+            log_error_output_paths: vec!["stderr".to_owned()],
             gates: Gates::default(),
+            unknown_gates: Vec::new(),
             scheduler_config: ::cluster::scheduler_config::SchedulerConfig::default(),
+            provider: BTreeMap::new(),
         }
     }
 }
 
 impl Settings {
+    /// Reads the command line, without the program's name, and the environment. Flags beat variables.
+    pub fn parse(
+        provider: Provider,
+        arguments: impl IntoIterator<Item = String>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Command, SettingsError> {
+        parse::parse(provider, arguments, &environment)
+    }
+
+    /// The value of one of the provider's flags; empty if it was neither set nor has a default. It is of the
+    /// flag's kind.
+    pub fn of_provider(&self, flag: &Flag) -> &str {
+        self.provider.get(flag.flag).map(String::as_str).or(flag.default).unwrap_or_default()
+    }
+
     /// How many keys a controller looks at at the same time: from `least` on one core to `most` on sixty.
     pub fn workers(&self, least: usize, most: usize) -> usize {
         let millis = if self.cpu_requests <= 0 { 1000 } else { self.cpu_requests };

@@ -25,8 +25,19 @@ pub struct Plan {
     pub places: Vec<Option<Place>>,
     /// Why a pod stays pending.
     pub failures: Vec<Option<Arc<Failure>>>,
+    /// Pools that nothing can be launched for, whatever pods ask for.
+    pub unusable: Vec<Unusable>,
     /// Requirements that the plan speaks of.
     pub universe: Universe,
+}
+
+/// A pool that nothing can be launched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// The pool.
+    pub pool: PoolId,
+    /// Whether there would be types if the pool did not demand so much choice.
+    pub min_values: bool,
 }
 
 /// A node to be launched.
@@ -86,6 +97,7 @@ impl Solver<'_> {
             claims: planned,
             places: self.places,
             failures: self.failures,
+            unusable: self.unusable,
             universe: self.core.world.universe,
         }
     }

@@ -33,15 +33,16 @@ pub(crate) struct DaemonGroup {
 }
 
 impl Template {
-    /// The template of a pool, unless nothing the pool asks for can be had.
+    /// The template of a pool, unless nothing the pool asks for can be had; then whether it is only for want of
+    /// choice.
     pub(crate) fn new(
         id: PoolId,
         pool: &Pool,
         compiled: &mut [Compiled],
         world: &mut World<'_>,
         relax_min_values: bool,
-    ) -> Option<Self> {
-        let catalogue = pool.catalogue?;
+    ) -> Result<Self, bool> {
+        let catalogue = pool.catalogue.ok_or(false)?;
         let compiled = &mut compiled[catalogue.index()];
         let matching = compiled.matching(pool.requirements, &mut world.universe);
         let mut rows = (*matching).clone();
@@ -58,10 +59,10 @@ impl Template {
             }
         }
         if rows.is_empty() {
-            return None;
+            return Err(!unmet.is_empty());
         }
         let daemons = daemon_groups(pool, requirements, &rows, compiled, world).into();
-        Some(Self { pool: id, catalogue, requirements, min_values_relaxed, rows, daemons })
+        Ok(Self { pool: id, catalogue, requirements, min_values_relaxed, rows, daemons })
     }
 }
 

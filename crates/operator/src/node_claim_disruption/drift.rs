@@ -109,7 +109,7 @@ pub(super) async fn drift(
     let found = offered.lock().get(uid).copied();
     if is_due(claim, found, context.now()) {
         let types = context.cloud.instance_types(pool).await?;
-        if is_off_the_market(claim, &types, &catalogue::label_sets(context.provider(), &types)) {
+        if is_off_the_market(claim, &types, &catalogue::label_sets(context.provider(), types.iter())) {
             return Ok(Drift::Yes(INSTANCE_TYPE_NOT_FOUND.to_owned()));
         }
         offered.lock().insert(uid.into(), context.now());

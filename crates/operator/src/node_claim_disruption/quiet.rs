@@ -6,8 +6,8 @@ use api::conditions::HasConditions;
 use api::names::conditions::node_claim::INITIALIZED;
 use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
-use api::shared::ConditionStatus;
-use jiff::{SignedDuration, Timestamp};
+use cluster::consolidate_after::quiet_at;
+use jiff::Timestamp;
 
 /// Whether a node has been quiet for long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +22,12 @@ pub(crate) enum Quiet {
 
 /// Whether the node of a claim has been quiet for as long as its pool asks for.
 pub(crate) fn quiet(claim: &NodeClaim, pool: &NodePool, now: Timestamp) -> Quiet {
-    let Some(asked) = pool.spec.disruption.consolidate_after.duration() else { return Quiet::No };
-    let initialized = claim.condition(INITIALIZED);
-    let Some(initialized) = initialized.filter(|condition| condition.status == ConditionStatus::True) else {
+    if pool.spec.disruption.consolidate_after.duration().is_none() || !claim.is_true(INITIALIZED) {
         return Quiet::No;
-    };
-    let pod_event = claim.status.as_ref().and_then(|status| status.last_pod_event_time.as_ref());
-    let since = pod_event.unwrap_or(&initialized.last_transition_time).0;
-    let wait = SignedDuration::from_nanos(asked.as_nanos()).saturating_sub(now.duration_since(since));
-    match Duration::try_from(wait) {
-        Ok(wait) if asked.as_nanos() > 0 && !wait.is_zero() => Quiet::In(wait),
+    }
+    let wait = quiet_at(pool, claim).map(|end| Duration::try_from(end.duration_since(now)));
+    match wait {
+        Some(Ok(wait)) if !wait.is_zero() => Quiet::In(wait),
         _ => Quiet::Yes,
     }
 }

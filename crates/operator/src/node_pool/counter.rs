@@ -14,9 +14,9 @@ use runtime::queue::Queue;
 use serde_json::{Value, json};
 use units::{Format, Quantity, Resources};
 
+use crate::Context;
 use crate::managed::is_pool_managed;
 use crate::wiring::Wiring;
-use crate::{Context, usage};
 
 /// How often what a pool has is counted.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -55,10 +55,10 @@ impl Reconcile for Counter {
                 if !is_pool_managed(pool, context.provider()) {
                     return Ok(Again::No);
                 }
-                if !usage::is_synced(&state) {
+                if !state.is_synced(context.now()) {
                     return Ok(Again::secs(1));
                 }
-                decide(pool, &usage::of_pool(&state, &key.name))
+                decide(pool, &state.pool_resources(&key.name))
             };
             if let Some(change) = change {
                 match context.api.patch_status::<NodePool>(key, &change).await {

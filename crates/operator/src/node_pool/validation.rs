@@ -49,7 +49,7 @@ impl Reconcile for Validation {
             };
             // Instance types bring labels of their own. Without them the labels of the cloud count.
             let types = context.cloud.instance_types(&pool).await.unwrap_or_default();
-            let sets = catalogue::label_sets(context.provider(), &types);
+            let sets = catalogue::label_sets(context.provider(), types.iter());
             let decided = decide(&pool, &sets, context.now());
             if let Some(change) = status::conditions(&*pool, &decided) {
                 context.api.patch_status::<NodePool>(key, &change).await?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::names::controllers::{PROVISIONER_TRIGGER_NODE, PROVISIONER_TRIGGER_POD};
 use api::names::taints;
-use cluster::eligibility;
-use cluster::objects::{Effect, Node, Pod};
+use cluster::eligibility::is_provisionable;
+use cluster::objects::{Effect, Node};
 use cluster::state::{Change, Key, Object, State, Watched};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -19,11 +19,6 @@ use crate::wiring::Wiring;
 
 /// How often the provisioner is reminded of what has not changed.
 const REMINDER: Duration = Duration::from_secs(10);
-
-/// Whether a pod needs a node.
-fn is_waiting(pod: &Pod) -> bool {
-    pod.spec.node_name.is_empty() && eligibility::pending(pod, false).is_ok()
-}
 
 /// Whether the pods of a node will need another one.
 fn is_disrupted(node: &Node) -> bool {
@@ -39,8 +34,10 @@ struct Pods {
 impl Reconcile for Pods {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
         async move {
-            let state = self.context.cluster.read();
-            let Some(pod) = state.pods.get(key).filter(|pod| is_waiting(pod)) else { return Ok(Again::No) };
+            let pod = self.context.cluster.read().pods.get(key).map(Arc::clone);
+            let Some(pod) = pod.filter(|pod| is_provisionable(pod)) else { return Ok(Again::No) };
+            let now = self.context.now();
+            self.context.cluster.update(|state| state.acknowledge_pod(key, now));
             self.batcher.trigger(&pod.metadata.uid);
             Ok(Again::After(REMINDER))
         }
@@ -50,7 +47,7 @@ impl Reconcile for Pods {
 
 fn touch_waiting(change: &Change, _: &State, queue: &Queue) {
     if let Some(Object::Pod(pod)) = &change.new
-        && is_waiting(pod)
+        && is_provisionable(pod)
     {
         queue.add(pod.key());
     }

@@ -24,10 +24,8 @@ pub(crate) struct Operated {
     /// The cluster.
     pub(crate) world: World,
     /// What the controllers work with.
-    #[expect(dead_code, reason = "for tests that look inside")]
     pub(crate) context: Context,
     /// The cloud.
-    #[expect(dead_code, reason = "for tests that change what the cloud says")]
     pub(crate) cloud: Arc<FakeCloud>,
 }
 
@@ -95,7 +93,7 @@ impl Operated {
                 clock: world.clock(),
                 settings: Arc::new(settings),
                 events: Recorder::new(Provider::Kwok),
-                metrics: Registry::default(),
+                metrics: Registry::for_provider(Provider::Kwok),
                 registrations: Registrations::default(),
             };
             let controllers = controllers(&context);
@@ -123,7 +121,6 @@ impl Operated {
     }
 
     /// The NodeClaims.
-    #[expect(dead_code, reason = "for tests of the provisioner")]
     pub(crate) fn claims(&self) -> Vec<Value> {
         self.world.list("/apis/karpenter.sh/v1/nodeclaims")
     }

@@ -66,6 +66,14 @@ metrics! {
     PROCESS_RESIDENT_MEMORY = "process_resident_memory_bytes", Gauge, [], Undeclared;
     /// Processor time that the process has used.
     PROCESS_CPU_SECONDS = "process_cpu_seconds_total", Counter, [], Undeclared;
+    /// Addresses that the process has reserved.
+    PROCESS_VIRTUAL_MEMORY = "process_virtual_memory_bytes", Gauge, [], Undeclared;
+    /// When the process started, in seconds since 1970.
+    PROCESS_START_TIME = "process_start_time_seconds", Gauge, [], Undeclared;
+    /// Files that the process has open.
+    PROCESS_OPEN_FDS = "process_open_fds", Gauge, [], Undeclared;
+    /// Files that the process may have open.
+    PROCESS_MAX_FDS = "process_max_fds", Gauge, [], Undeclared;
     /// Memory that is allocated, under the name by which performance tests look for it.
     LIVE_HEAP = "go_gc_heap_live_bytes", Gauge, [], Undeclared;
 }

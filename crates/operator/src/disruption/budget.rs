@@ -1,0 +1,106 @@
+//! How many nodes of each pool may be disrupted now. Entry: [`budgets`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::names::events::NODE_POOL_DISRUPTION_BLOCKED;
+use api::names::metrics::{NODEPOOLS_ALLOWED_DISRUPTIONS, NODEPOOLS_NODES_CONSUMING_BUDGETS};
+use api::nodepool::{DisruptionReason, NodePool};
+use api::validation::budget::{ParsedBudget, allowed_disruptions};
+use cluster::state::State;
+use jiff::Timestamp;
+use runtime::events::About;
+
+use super::Reason;
+use crate::Context;
+use crate::managed::is_pool_managed;
+
+/// How many nodes of a pool may be disrupted for one reason.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    pool: Arc<NodePool>,
+    /// How many nodes the pool has.
+    pub(crate) nodes: usize,
+    /// How many its budgets allow to be disrupted at the same time.
+    pub(crate) allowed: i32,
+    /// How many are disrupted, for whatever reason.
+    pub(crate) disrupting: usize,
+    taken: usize,
+}
+
+impl Budget {
+    /// How many more may be disrupted.
+    pub(crate) fn left(&self) -> usize {
+        usize::try_from(self.allowed).unwrap_or(0).saturating_sub(self.disrupting + self.taken)
+    }
+
+    /// Takes one, if there is any left.
+    pub(crate) fn take(&mut self) -> bool {
+        let is_left = self.left() > 0;
+        self.taken += usize::from(is_left);
+        is_left
+    }
+}
+
+/// Budgets by the names of pools.
+pub(crate) type Budgets = BTreeMap<Box<str>, Budget>;
+
+/// How many nodes of each pool may be disrupted for a reason.
+pub(crate) fn budgets(state: &State, reason: DisruptionReason, now: Timestamp) -> Budgets {
+    let pools = state.node_pools.values().filter(|pool| is_pool_managed(pool, state.provider()));
+    let mut all: Budgets = pools
+        .map(|pool| {
+            let name = pool.metadata.name.as_deref().unwrap_or_default();
+            let budget = Budget { pool: Arc::clone(pool), nodes: 0, allowed: 0, disrupting: 0, taken: 0 };
+            (name.into(), budget)
+        })
+        .collect();
+    for node in state.state_nodes() {
+        let counts = node.is_managed()
+            && (node.is_initialized() || node.is_rebooting())
+            && !node.is_instance_terminating();
+        let Some(budget) = all.get_mut(node.pool()).filter(|_| counts) else { continue };
+        budget.nodes += 1;
+        // What repair is for must not keep it from working.
+        let is_broken = !node.is_ready() && reason != DisruptionReason::Unhealthy;
+        if node.is_marked_for_deletion() || node.is_rebooting() || is_broken {
+            budget.disrupting += 1;
+        }
+    }
+    for budget in all.values_mut() {
+        let of_pool = &budget.pool.spec.disruption.budgets;
+        budget.allowed = allowed_disruptions(of_pool, reason, budget.nodes, now);
+    }
+    all
+}
+
+/// Tells metrics and users what budgets allow.
+pub(crate) fn publish(context: &Context, budgets: &Budgets, reason: Reason) {
+    for (name, budget) in budgets {
+        let labels = [&**name, reason.lower()];
+        #[expect(clippy::cast_precision_loss, reason = "nobody has that many nodes")]
+        let disrupting = budget.disrupting as f64;
+        context.metrics.set(&NODEPOOLS_ALLOWED_DISRUPTIONS, &labels, f64::from(budget.allowed));
+        context.metrics.set(&NODEPOOLS_NODES_CONSUMING_BUDGETS, &labels, disrupting);
+        if budget.nodes != 0 && budget.allowed == 0 {
+            let about = About::object(&*budget.pool);
+            let (uid, reason) = (about.uid.clone(), reason.text());
+            let message =
+                format!("No allowed disruptions for disruption reason {reason} due to blocking budget");
+            context.events.publish(&NODE_POOL_DISRUPTION_BLOCKED, about, message, &[&uid, reason]);
+        }
+    }
+}
+
+/// Logs budgets that cannot be read, which therefore allow nothing.
+pub(crate) fn log_errors(state: &State) {
+    for pool in state.node_pools.values().filter(|pool| is_pool_managed(pool, state.provider())) {
+        let wrong =
+            pool.spec.disruption.budgets.iter().filter_map(|budget| ParsedBudget::try_from(budget).err());
+        let wrong: Vec<String> = wrong.map(|error| error.to_string()).collect();
+        if !wrong.is_empty() {
+            let name = pool.metadata.name.as_deref().unwrap_or_default();
+            tracing::error!(NodePool = name, error = %wrong.join("; "), "detected disruption budget errors");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Nodes that could be disrupted, and what keeps the others from it. Entry: [`find`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::names::annotations::DO_NOT_DISRUPT;
+use api::names::{events, labels};
+use api::nodeclaim::NodeClaim;
+use api::nodepool::NodePool;
+use cluster::costs::{self, Costs};
+use cluster::do_not_disrupt::DoNotDisrupt;
+use cluster::eligibility::{is_disruptable, is_reschedulable};
+use cluster::objects::{Node, Pod};
+use cluster::pod_disruption_budgets::Budgets;
+use cluster::state::State;
+use cluster::state_node::StateNode;
+use jiff::Timestamp;
+use runtime::events::{About, Recorder};
+
+use super::Class;
+use crate::catalogue::Types;
+use crate::text::sentence;
+
+/// A node that could be disrupted.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// The node.
+    pub(crate) node: Arc<Node>,
+    /// Its claim.
+    pub(crate) claim: Arc<NodeClaim>,
+    /// Its pool.
+    pub(crate) pool: Arc<NodePool>,
+    /// The instance behind it.
+    pub(crate) provider_id: Box<str>,
+    /// Pods that must go elsewhere.
+    pub(crate) pods: Vec<Arc<Pod>>,
+    /// What moving these pods costs, the node itself included.
+    pub(crate) cost: f64,
+    /// What the node costs per hour; zero if nobody knows.
+    pub(crate) price: f64,
+}
+
+impl Candidate {
+    /// The name of the node.
+    pub(crate) fn name(&self) -> &str {
+        &self.node.metadata.name
+    }
+
+    /// The name of the pool.
+    pub(crate) fn pool_name(&self) -> &str {
+        self.pool.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Whether no pod is worth moving.
+    pub(crate) fn is_empty(&self) -> bool {
+        costs::is_empty(self.cost)
+    }
+
+    /// How much is saved for what it costs.
+    pub(crate) fn savings_ratio(&self) -> f64 {
+        costs::savings_ratio(self.price, self.cost)
+    }
+
+    /// A label of the node.
+    pub(crate) fn label(&self, key: &str) -> &str {
+        self.node.metadata.labels.text(key)
+    }
+
+    /// Tells users of the node and of its claim.
+    pub(crate) fn tell(&self, recorder: &Recorder, event: &'static events::Event, message: &str) {
+        for about in [About::object(&*self.node), About::object(&*self.claim)] {
+            let uid = about.uid.clone();
+            recorder.publish(event, about, message, &[&uid]);
+        }
+    }
+}
+
+/// Sorts candidates so that those come first that save most for what they cost; then names decide.
+pub(crate) fn by_savings(candidates: &mut [Candidate]) {
+    candidates
+        .sort_by(|a, b| b.savings_ratio().total_cmp(&a.savings_ratio()).then_with(|| a.name().cmp(b.name())));
+}
+
+/// What users are to be told while candidates are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// The event.
+    pub(crate) event: &'static events::Event,
+    /// What it is about.
+    pub(crate) about: About,
+    /// What it says.
+    pub(crate) message: String,
+    /// What it is not repeated for, besides the object itself.
+    pub(crate) repeats: String,
+}
+
+impl Notice {
+    /// Tells.
+    pub(crate) fn publish(self, recorder: &Recorder) {
+        let uid = self.about.uid.clone();
+        recorder.publish(self.event, self.about, self.message, &[&uid, &self.repeats]);
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Nodes that could be disrupted, initialised ones first, then by name.
+    pub(crate) candidates: Vec<Candidate>,
+    /// What users are to be told.
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// Why a node cannot be disrupted.
+#[derive(Debug)]
+struct Blocked {
+    why: String,
+    /// Whether its pods are why, which does not count where they have only so much time.
+    by_pods: bool,
+    /// Whether users are told.
+    told: bool,
+}
+
+impl Blocked {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), by_pods: false, told: true }
+    }
+
+    fn silently(why: &str) -> Self {
+        Self { told: false, ..Self::new(why) }
+    }
+
+    fn by_pods(why: String) -> Self {
+        Self { by_pods: true, ..Self::new(why) }
+    }
+}
+
+/// How candidates are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Search<'a> {
+    /// What every pool can choose from.
+    pub(crate) types: &'a Types,
+    /// Instances that are being disrupted already.
+    pub(crate) queued: &'a BTreeSet<Box<str>>,
+    /// Whether pods that block count.
+    pub(crate) class: Class,
+    /// What pods cost.
+    pub(crate) costs: Costs,
+    /// One time for all.
+    pub(crate) now: Timestamp,
+}
+
+/// Finds the nodes that could be disrupted.
+pub(crate) fn find(state: &State, search: Search<'_>) -> Found {
+    let mut found = Found::default();
+    let budgets = Budgets::new(state.pod_disruption_budgets.values().map(Arc::as_ref));
+    for node in state.state_nodes() {
+        match candidate(state, &node, &budgets, search, &mut found.notices) {
+            Ok(candidate) => found.candidates.push(candidate),
+            Err(blocked) if blocked.told => found.notices.extend(notices(&node, &sentence(&blocked.why))),
+            Err(_) => {}
+        }
+    }
+    found
+}
+
+fn notices(node: &StateNode<'_>, message: &str) -> impl Iterator<Item = Notice> {
+    let about = [node.node.map(About::object), node.claim.map(About::object)];
+    about.into_iter().flatten().map(|about| Notice {
+        event: &events::DISRUPTION_BLOCKED,
+        about,
+        message: message.to_owned(),
+        // Another reason is news.
+        repeats: message.to_owned(),
+    })
+}
+
+fn candidate(
+    state: &State,
+    node: &StateNode<'_>,
+    budgets: &Budgets<'_>,
+    search: Search<'_>,
+    notices: &mut Vec<Notice>,
+) -> Result<Candidate, Blocked> {
+    check_node(node, search)?;
+    let (Some(object), Some(claim)) = (find_node(state, node), find_claim(state, node)) else {
+        return Err(Blocked::silently("candidate is gone"));
+    };
+    let name = node.pool();
+    let pool = state.node_pools.named(name).map(Arc::clone);
+    let Some((pool, types)) = pool.zip(search.types.get(name)) else {
+        return Err(Blocked::new(format!("NodePool not found (NodePool={name})")));
+    };
+    let pods: Vec<Arc<Pod>> = state.pods_on(&object.metadata.name).map(Arc::clone).collect();
+    if let Err(blocked) = check_pods(&pods, budgets, search.now, notices) {
+        let in_time = search.class == Class::Eventual && claim.spec.termination_grace_period.is_some();
+        if !(blocked.by_pods && in_time) {
+            return Err(blocked);
+        }
+    }
+    Ok(Candidate {
+        provider_id: node.provider_id().into(),
+        cost: search.costs.reschedule_disruption(pods.iter().map(Arc::as_ref)),
+        price: costs::price(node, types),
+        node: object,
+        claim,
+        pool,
+        pods: pods.into_iter().filter(|pod| is_reschedulable(pod)).collect(),
+    })
+}
+
+fn find_node(state: &State, node: &StateNode<'_>) -> Option<Arc<Node>> {
+    state.nodes.named(&node.node?.metadata.name).map(Arc::clone)
+}
+
+fn find_claim(state: &State, node: &StateNode<'_>) -> Option<Arc<NodeClaim>> {
+    state.node_claims.named(node.claim?.metadata.name.as_deref()?).map(Arc::clone)
+}
+
+/// What the node itself says. The first thing that is wrong counts.
+fn check_node(node: &StateNode<'_>, search: Search<'_>) -> Result<(), Blocked> {
+    if search.queued.contains(node.provider_id()) {
+        return Err(Blocked::silently("candidate is already being disrupted"));
+    }
+    if node.claim.is_none() {
+        return Err(Blocked::silently("node isn't managed by karpenter"));
+    }
+    let why = if node.node.is_none() {
+        "nodeclaim does not have an associated node"
+    } else if node.is_rebooting() {
+        "node is rebooting"
+    } else if node.is_marked_for_deletion() {
+        "node is deleting or marked for deletion"
+    } else if !node.is_initialized() && !node.is_registered() {
+        "node isn't initialized nor registered"
+    } else if !node.is_initialized() {
+        "node isn't initialized"
+    } else if node.is_nominated(search.now) {
+        "node is nominated for a pending pod"
+    } else if node.is_protected() {
+        return Err(Blocked::new(format!("disruption is blocked through the {DO_NOT_DISRUPT:?} annotation")));
+    } else if node.pool().is_empty() {
+        return Err(Blocked::new(format!("node doesn't have required label (label={})", labels::NODEPOOL)));
+    } else {
+        return Ok(());
+    };
+    Err(Blocked::new(why))
+}
+
+/// What the pods of the node say.
+fn check_pods(
+    pods: &[Arc<Pod>],
+    budgets: &Budgets<'_>,
+    now: Timestamp,
+    notices: &mut Vec<Notice>,
+) -> Result<(), Blocked> {
+    for pod in pods {
+        notices.extend(protection_notice(pod, now));
+    }
+    if let Some(pod) = pods.iter().find(|pod| !is_disruptable(pod, now)) {
+        let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.name);
+        return Err(Blocked::by_pods(format!("pod has {DO_NOT_DISRUPT:?} annotation (Pod={name})")));
+    }
+    let kept = budgets.first_blocked(pods.iter().map(Arc::as_ref), now);
+    kept.map_or(Ok(()), |(_, blocked)| Err(Blocked::by_pods(blocked.to_string())))
+}
+
+/// What users are told about the protection of a pod.
+fn protection_notice(pod: &Pod, now: Timestamp) -> Option<Notice> {
+    let told = DoNotDisrupt::of(pod, now).notice()?;
+    let repeats = told.message.clone();
+    Some(Notice { event: told.event, about: About::object(pod), message: told.message, repeats })
+}

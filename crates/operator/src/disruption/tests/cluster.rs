@@ -1,0 +1,158 @@
+//! Emptiness in a cluster.
+
+use std::time::Duration;
+
+use api::names::metrics::{
+    DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS, NODECLAIMS_DISRUPTED,
+    NODEPOOLS_ALLOWED_DISRUPTIONS,
+};
+use serde_json::{Value, json};
+
+use crate::testing::{NODE_POOL, Operated, node_objects};
+
+const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
+
+/// A cluster with a pool and some nodes of it, all of them quiet.
+fn cluster(budget: &str, nodes: &[&str]) -> Operated {
+    let cluster = Operated::by(|context| {
+        let mut all = super::super::controllers(context);
+        all.extend(crate::node_pool::controllers(context));
+        all
+    });
+    let disruption = format!("spec:\n  disruption: {{budgets: [{{nodes: '{budget}'}}]}}\n  template");
+    cluster.apply(&NODE_POOL.replace("spec:\n  template", &disruption));
+    for node in nodes {
+        add_node(&cluster, node, &json!({}));
+    }
+    cluster
+}
+
+fn add_node(cluster: &Operated, name: &str, of_node: &Value) {
+    let versions = [("v1", of_node), ("karpenter.sh/v1", &json!({}))];
+    for (mut object, (version, change)) in
+        node_objects(name, "default", &json!({}), &json!({})).into_iter().zip(versions)
+    {
+        object["apiVersion"] = version.into();
+        object["metadata"].as_object_mut().unwrap().remove("uid");
+        crate::testing::merge(&mut object, change);
+        cluster.apply(&object.to_string());
+    }
+}
+
+fn pod(name: &str, node: &str) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+    })
+    .to_string()
+}
+
+fn is_tainted(cluster: &Operated, node: &str) -> bool {
+    let node = cluster.get(&format!("/api/v1/nodes/{node}")).unwrap();
+    let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    taints.iter().any(|taint| taint["key"] == "karpenter.sh/disrupted")
+}
+
+fn run(cluster: &mut Operated, seconds: u64) {
+    cluster.run_for(Duration::from_secs(seconds));
+}
+
+#[test]
+fn an_empty_node_goes_after_fifteen_seconds() {
+    let mut cluster = cluster("100%", &["n1", "n2"]);
+    cluster.apply(&pod("a", "n2"));
+    run(&mut cluster, 14);
+    assert_eq!(cluster.claims().len(), 2);
+    assert!(!is_tainted(&cluster, "n1"));
+    run(&mut cluster, 12);
+    assert_eq!(cluster.claims().len(), 1);
+    assert!(is_tainted(&cluster, "n1") && !is_tainted(&cluster, "n2"));
+    let told = cluster.context.events.published();
+    let told: Vec<&str> = told.iter().map(|event| &*event.message).collect();
+    assert!(told.contains(&"Disrupting Node: Empty") && told.contains(&"Disrupting NodeClaim: Empty"));
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&DISRUPTION_DECISIONS, &["delete", "empty", "empty"]), Some(1.0));
+    let labels = ["empty", "default", "spot", "when_empty_or_underutilized", "graceful"];
+    assert_eq!(metrics.value(&NODECLAIMS_DISRUPTED, &labels), Some(1.0));
+}
+
+#[test]
+fn several_empty_nodes_go_together_as_far_as_the_budget_allows() {
+    let mut cluster = cluster("2", &["n1", "n2", "n3"]);
+    run(&mut cluster, 30);
+    assert_eq!(cluster.claims().len(), 1);
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&DISRUPTION_DECISIONS, &["delete", "empty", "empty"]), Some(1.0));
+    assert_eq!(metrics.value(&NODEPOOLS_ALLOWED_DISRUPTIONS, &["default", "empty"]), Some(2.0));
+    run(&mut cluster, 60);
+    assert_eq!(cluster.claims().len(), 0);
+}
+
+#[test]
+fn a_budget_of_nothing_keeps_all_nodes_and_users_are_told() {
+    let mut cluster = cluster("0", &["n1"]);
+    run(&mut cluster, 60);
+    assert_eq!(cluster.claims().len(), 1);
+    let told = cluster.context.events.published();
+    let text = "No allowed disruptions for disruption reason Empty due to blocking budget";
+    assert!(told.iter().any(|event| event.message == text));
+    assert_eq!(cluster.context.metrics.value(&DISRUPTION_ELIGIBLE_NODES, &["empty"]), Some(1.0));
+    // Once it allows something, the node goes.
+    let change = json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    run(&mut cluster, 30);
+    assert_eq!(cluster.claims().len(), 0);
+}
+
+#[test]
+fn a_pod_that_comes_in_time_saves_its_node() {
+    let mut cluster = cluster("100%", &["n1"]);
+    run(&mut cluster, 12);
+    cluster.apply(&pod("a", "n1"));
+    run(&mut cluster, 60);
+    assert_eq!(cluster.claims().len(), 1);
+    assert!(!is_tainted(&cluster, "n1"));
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&DISRUPTION_FAILED_VALIDATIONS, &["empty"]), Some(1.0));
+    assert_eq!(metrics.value(&DISRUPTION_ELIGIBLE_NODES, &["empty"]), Some(0.0));
+    // It goes once the pod is gone.
+    cluster.delete("/api/v1/namespaces/default/pods/a");
+    run(&mut cluster, 90);
+    assert_eq!(cluster.claims().len(), 0);
+}
+
+#[test]
+fn nodes_stay_that_are_not_quiet_or_whose_pool_never_consolidates() {
+    let mut cluster = cluster("100%", &["n1"]);
+    let path = format!("{CLAIMS}/claim-n1");
+    let claim = cluster.get(&path).unwrap();
+    let conditions: Vec<Value> = claim["status"]["conditions"].as_array().unwrap().clone();
+    let quiet: Vec<&Value> = conditions.iter().filter(|it| it["type"] != "Consolidatable").collect();
+    cluster.patch(&format!("{path}/status"), &json!({"status": {"conditions": quiet}}));
+    run(&mut cluster, 60);
+    assert_eq!(cluster.claims().len(), 1);
+    let change = json!({"spec": {"disruption": {"consolidateAfter": "Never"}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    cluster.patch(&format!("{path}/status"), &json!({"status": {"conditions": conditions}}));
+    run(&mut cluster, 60);
+    assert_eq!(cluster.claims().len(), 1);
+    let told = cluster.context.events.published();
+    assert!(told.iter().any(|event| event.message == "NodePool \"default\" has consolidation disabled"));
+}
+
+#[test]
+fn what_another_process_began_is_taken_back() {
+    let mut cluster = cluster("0", &[]);
+    let taints = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
+    add_node(&cluster, "n1", &json!({"spec": {"taints": taints}}));
+    let path = format!("{CLAIMS}/claim-n1");
+    let mut conditions = cluster.get(&path).unwrap()["status"]["conditions"].as_array().unwrap().clone();
+    conditions
+        .push(json!({"type": "DisruptionReason", "status": "True", "reason": "Empty", "message": "Empty",
+        "lastTransitionTime": "2026-01-05T09:00:00Z"}));
+    cluster.patch(&format!("{path}/status"), &json!({"status": {"conditions": conditions}}));
+    run(&mut cluster, 15);
+    assert!(!is_tainted(&cluster, "n1"));
+    assert_eq!(cluster.condition("nodeclaims/claim-n1", "DisruptionReason"), "");
+    assert_eq!(cluster.claims().len(), 1);
+}

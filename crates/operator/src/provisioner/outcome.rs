@@ -1,0 +1,172 @@
+//! What a plan means for the cluster: claims to create, nodes to keep for pods, and pods that stay pending.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::labels::LabelSets;
+use api::nodeclaim::NodeClaim;
+use api::nodepool::NodePool;
+use cluster::payload;
+use cluster::reason::Reason;
+use cluster::snapshot::{Built, NodeOrigin};
+use cluster::state::Key;
+use engine::model::{PodId, Snapshot};
+use engine::solve::{Failure, Place, Plan, PlannedClaim};
+use engine::text::Texts;
+
+/// A pod that was decided about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decided {
+    /// Where it is.
+    pub(crate) key: Key,
+    /// What tells it from another one of the same name.
+    pub(crate) uid: Box<str>,
+}
+
+/// A claim that is to be created.
+#[derive(Clone, Debug)]
+pub(crate) struct NewClaim {
+    /// What is sent to the API.
+    pub(crate) claim: NodeClaim,
+    /// The NodePool it was planned for.
+    pub(crate) pool: Arc<NodePool>,
+    /// The types it can become, the cheapest first.
+    pub(crate) types: Vec<String>,
+    /// Whether the pool's demand for choice was lowered.
+    pub(crate) min_values_relaxed: bool,
+    /// The pods it is for.
+    pub(crate) pods: Vec<Decided>,
+}
+
+/// A node that pods are expected on.
+#[derive(Clone, Debug)]
+pub(crate) struct Nominated {
+    /// Which objects it is.
+    pub(crate) origin: NodeOrigin,
+    /// The NodePool it belongs to.
+    pub(crate) pool: Option<Box<str>>,
+    /// Whether it is ready for pods.
+    pub(crate) initialized: bool,
+    /// The pods.
+    pub(crate) pods: Vec<Decided>,
+}
+
+/// A pod that stays pending.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    /// The pod.
+    pub(crate) pod: Decided,
+    /// Why.
+    pub(crate) why: Arc<str>,
+    /// Whether it is because of something that is not supported, rather than not there.
+    pub(crate) unsupported: bool,
+}
+
+/// What a plan means for the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Claims to be created.
+    pub(crate) claims: Vec<NewClaim>,
+    /// Nodes to be kept for pods.
+    pub(crate) nominated: Vec<Nominated>,
+    /// Pods that stay pending.
+    pub(crate) pending: Vec<Pending>,
+    /// Pods that wait for a reservation to be settled; they are looked at again in the next round.
+    pub(crate) deferred: usize,
+    /// Pools that nothing can be launched for, and whether their demand for choice is why.
+    pub(crate) unusable: Vec<(Arc<NodePool>, bool)>,
+}
+
+/// What a plan for a snapshot means. `pools` are the NodePools as they were planned for.
+pub(crate) fn outcome(
+    built: &Built,
+    mut plan: Plan,
+    pools: &BTreeMap<Box<str>, Arc<NodePool>>,
+    sets: &LabelSets,
+) -> Outcome {
+    let snapshot = &built.snapshot;
+    let pool_of = |claim: &PlannedClaim| pools.get(&snapshot.pools[claim.pool.index()].name);
+    let mut outcome = Outcome::default();
+    let claims = std::mem::take(&mut plan.claims);
+    for claim in claims.iter().filter(|claim| !claim.pods.is_empty()) {
+        let Some(pool) = pool_of(claim) else { continue };
+        outcome.claims.push(NewClaim {
+            claim: payload::node_claim(snapshot, &mut plan.universe, claim, pool, sets),
+            pool: Arc::clone(pool),
+            types: type_names(snapshot, &plan, claim),
+            min_values_relaxed: claim.min_values_relaxed,
+            pods: claim.pods.iter().map(|pod| decided(snapshot, *pod)).collect(),
+        });
+    }
+    outcome.nominated = nominated(built, &plan);
+    let texts = Texts { snapshot, universe: &plan.universe };
+    // Pods of one class fail for one reason, whose text is made once.
+    let mut known: Option<(&Arc<Failure>, Arc<str>)> = None;
+    for (position, failure) in plan.failures.iter().enumerate() {
+        let Some(failure) = failure else { continue };
+        if failure.is_deferred() {
+            outcome.deferred += 1;
+            continue;
+        }
+        let why = match &known {
+            Some((same, why)) if Arc::ptr_eq(same, failure) => Arc::clone(why),
+            _ => texts.failure(failure).into(),
+        };
+        known = Some((failure, Arc::clone(&why)));
+        let pod = decided(snapshot, PodId::at(position));
+        outcome.pending.push(Pending { pod, why, unsupported: **failure == Failure::NeedsDevices });
+    }
+    for unusable in &plan.unusable {
+        let pool = pools.get(&snapshot.pools[unusable.pool.index()].name);
+        outcome.unusable.extend(pool.map(|pool| (Arc::clone(pool), unusable.min_values)));
+    }
+    outcome
+}
+
+fn decided(snapshot: &Snapshot, pod: PodId) -> Decided {
+    let pod = &snapshot.pods[pod.index()];
+    let (namespace, name) = pod.name.split_once('/').unwrap_or(("", &pod.name));
+    Decided { key: Key::new(namespace, name), uid: pod.uid.clone() }
+}
+
+fn type_names(snapshot: &Snapshot, plan: &Plan, claim: &PlannedClaim) -> Vec<String> {
+    let catalogue = snapshot.pools[claim.pool.index()].catalogue;
+    let types = catalogue.map_or(&[][..], |catalogue| &snapshot.catalogues[catalogue.index()].types);
+    let values = plan.universe.values(snapshot.keys.instance_type);
+    claim.types.iter().map(|kind| values.name(types[*kind].name).to_owned()).collect()
+}
+
+/// The nodes that pods were placed on, in order.
+fn nominated(built: &Built, plan: &Plan) -> Vec<Nominated> {
+    let mut by_node = BTreeMap::<usize, Vec<Decided>>::new();
+    for (position, place) in plan.places.iter().enumerate() {
+        if let Some(Place::Node(node)) = place {
+            by_node.entry(node.index()).or_default().push(decided(&built.snapshot, PodId::at(position)));
+        }
+    }
+    let snapshot = &built.snapshot;
+    by_node
+        .into_iter()
+        .map(|(node, pods)| {
+            let labels = snapshot.nodes[node].labels;
+            let pool = snapshot.universe.find(labels, snapshot.keys.node_pool);
+            let pool = pool.and_then(|pool| snapshot.universe.get(pool).single());
+            let names = snapshot.universe.values(snapshot.keys.node_pool);
+            Nominated {
+                origin: built.nodes[node].clone(),
+                pool: pool.map(|pool| names.name(pool).into()),
+                initialized: snapshot.nodes[node].initialized,
+                pods,
+            }
+        })
+        .collect()
+}
+
+/// Pods that were left out of the snapshot because something is wrong with them.
+pub(crate) fn ignored_pods(built: &Built) -> impl Iterator<Item = (Key, &Reason)> {
+    let pods = built.ignored.iter().filter(|ignored| ignored.kind == "Pod" && ignored.reason.is_rejection());
+    pods.map(|ignored| {
+        let key = Key::new(ignored.namespace.as_deref().unwrap_or_default(), &ignored.name);
+        (key, &ignored.reason)
+    })
+}

@@ -1,0 +1,315 @@
+//! One pass of the provisioner: looks at the cluster, decides, and carries out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use api::conditions::HasConditions;
+use api::names::conditions::READY;
+use api::names::conditions::node_pool::NODE_REGISTRATION_HEALTHY;
+use api::names::controllers::PROVISIONER;
+use api::names::events::{FAILED_SCHEDULING, NO_COMPATIBLE_INSTANCE_TYPES};
+use api::names::metrics::{
+    PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_QUEUE_DEPTH,
+    SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNFINISHED_WORK, SCHEDULER_UNSCHEDULABLE_PODS,
+};
+use api::names::values::PROVISIONED;
+use api::nodepool::NodePool;
+use cluster::snapshot::{self, Built, InstanceTypes};
+use cluster::state::{Change, Key, Object, State};
+use engine::options::{MinValues, Options, Preferences, Reserved};
+use engine::solve::solve;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use jiff::SignedDuration;
+use runtime::Error;
+use runtime::compute::compute;
+use runtime::controller::{Again, Controller, Outcome as Reconciled, Reconcile};
+use runtime::events::About;
+use runtime::queue::{Backoff, Queue};
+use runtime::settings::{MinValuesPolicy, PreferencePolicy, Settings};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::batcher::Batcher;
+use super::create::{about, create, nominate};
+use super::outcome::{Outcome, Pending, ignored_pods, outcome};
+use crate::Context;
+use crate::catalogue::{self, Types};
+use crate::managed::is_pool_managed;
+use crate::text::some;
+use crate::wiring::Wiring;
+
+/// How long the provisioner waits for claims to be launched before it looks again by itself.
+const UNSYNCED: Duration = Duration::from_secs(1);
+/// How many pods a log line names.
+const SHOWN: usize = 5;
+
+struct Provisioner {
+    context: Context,
+    batcher: Arc<Batcher>,
+    /// A claim has changed, so that there may be nothing to wait for any more.
+    launched: Arc<Notify>,
+    passes: AtomicU64,
+}
+
+impl Reconcile for Provisioner {
+    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Reconciled> {
+        async {
+            self.batcher.wait().await;
+            self.until_synced().await;
+            self.pass().await?;
+            Ok(Again::After(Duration::ZERO))
+        }
+        .boxed()
+    }
+}
+
+/// What was decided, and what for.
+struct Decision {
+    built: Built,
+    outcome: Outcome,
+}
+
+impl Provisioner {
+    /// Waits until every claim is launched: what was asked for is not asked for again.
+    async fn until_synced(&self) {
+        loop {
+            let launched = self.launched.notified();
+            if self.context.cluster.read().is_synced(self.context.now()) {
+                return;
+            }
+            let _ = tokio::time::timeout(UNSYNCED, launched).await;
+        }
+    }
+
+    async fn pass(&self) -> Result<(), Error> {
+        let start = Instant::now();
+        let pools = ready_pools(&self.context.cluster.read());
+        let types = catalogue::of(&self.context, pools.values()).await;
+        let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
+        let Some(Decision { built, outcome }) = self.decide(pools, types, &id).await else { return Ok(()) };
+        self.measure(&built, &outcome, start.elapsed());
+        self.report(&outcome, start.elapsed());
+        self.record(&outcome);
+        let reason = PROVISIONED;
+        let created = join_all(outcome.claims.iter().map(|claim| create(&self.context, claim, reason))).await;
+        let failed: Vec<String> =
+            created.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+        if failed.is_empty() { Ok(()) } else { Err(Error::Other(failed.join("; "))) }
+    }
+
+    /// Finds places for all pods; nothing if there are no pods, or nothing to give them.
+    async fn decide(
+        &self,
+        pools: BTreeMap<Box<str>, Arc<NodePool>>,
+        types: Types,
+        id: &str,
+    ) -> Option<Decision> {
+        let context = self.context.clone();
+        let has_pools = !pools.is_empty();
+        let now = context.now();
+        let looked = {
+            let context = context.clone();
+            let types = types.clone();
+            compute(move || look(&context, &types)).await
+        };
+        self.tell_ignored(&looked);
+        if looked.snapshot.pods.is_empty() {
+            return None;
+        }
+        if !has_pools {
+            tracing::info!("no nodepools found");
+            let pods: Vec<Key> = looked.snapshot.pods.iter().map(|pod| pod_key(&pod.name)).collect();
+            context.cluster.update(|state| {
+                for pod in pods {
+                    state.record_unschedulable(&pod, now);
+                }
+            });
+            return None;
+        }
+        let labels = [PROVISIONER, id];
+        context.metrics.remove_where(&SCHEDULER_QUEUE_DEPTH, &[("controller", PROVISIONER)]);
+        context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(looked.snapshot.pods.len()));
+        context.metrics.set(&SCHEDULER_UNFINISHED_WORK, &labels, 0.0);
+        let options = options(&context.settings);
+        let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
+        let decision = compute(move || {
+            let plan = solve(&looked.snapshot, &options);
+            let outcome = outcome(&looked, plan, &pools, &sets);
+            Decision { built: looked, outcome }
+        })
+        .await;
+        context.metrics.remove(&SCHEDULER_UNFINISHED_WORK, &labels);
+        let left = decision.outcome.pending.len() + decision.outcome.deferred;
+        context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
+        Some(decision)
+    }
+
+    /// Says which pods cannot be helped, whatever nodes there were.
+    fn tell_ignored(&self, built: &Built) {
+        let now = self.context.now();
+        let mut total = 0;
+        for (pod, reason) in ignored_pods(built) {
+            total += 1;
+            let known = self.context.cluster.read().pods.get(&pod).map(Arc::clone);
+            let Some(known) = known else { continue };
+            tracing::debug!(Pod = %pod, error = %reason, "ignoring pod");
+            self.context.cluster.update(|state| state.record_unschedulable(&pod, now));
+            if reason.is_event() {
+                let about = About::object(&*known);
+                let (uid, message) = (about.uid.clone(), format!("Failed to schedule pod, {reason}"));
+                self.context.events.publish(&FAILED_SCHEDULING, about, message, &[&uid]);
+            }
+        }
+        self.context.metrics.set(&SCHEDULER_IGNORED_PODS, &[], count(total));
+    }
+
+    fn measure(&self, built: &Built, outcome: &Outcome, elapsed: Duration) {
+        let metrics = &self.context.metrics;
+        metrics.observe(&SCHEDULER_SCHEDULING_DURATION, &[PROVISIONER], elapsed.as_secs_f64());
+        metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], count(outcome.pending.len()));
+        tracing::debug!(pods = built.snapshot.pods.len(), duration = ?elapsed, "decided where pods go");
+    }
+
+    /// Tells users and operators what was decided.
+    fn report(&self, outcome: &Outcome, elapsed: Duration) {
+        for (pool, min_values) in &outcome.unusable {
+            let about = About::object(&**pool);
+            let uid = about.uid.clone();
+            let why = if *min_values { " due to minValues incompatibility" } else { "" };
+            let message =
+                format!("NodePool requirements filtered out all compatible available instance types{why}");
+            self.context.events.publish(&NO_COMPATIBLE_INSTANCE_TYPES, about, message, &[&uid]);
+        }
+        for Pending { pod, why, unsupported } in &outcome.pending {
+            if *unsupported {
+                tracing::info!(Pod = %pod.key, error = %why, "could not schedule pod");
+            } else {
+                tracing::error!(Pod = %pod.key, error = %why, "could not schedule pod");
+            }
+            let message = format!("Failed to schedule pod, {why}");
+            self.context.events.publish(&FAILED_SCHEDULING, about(pod), message, &[&pod.uid]);
+        }
+        if !outcome.claims.is_empty() {
+            let pods: Vec<String> =
+                outcome.claims.iter().flat_map(|claim| &claim.pods).map(|pod| pod.key.to_string()).collect();
+            tracing::info!(Pods = %some(&pods, SHOWN), duration = ?elapsed, "found provisionable pod(s)");
+            tracing::info!(
+                nodeclaims = outcome.claims.len(),
+                pods = pods.len(),
+                "computed new nodeclaim(s) to fit pod(s)"
+            );
+        }
+        let unready = || outcome.nominated.iter().filter(|node| !node.initialized);
+        if unready().next().is_some() {
+            let pods: usize = unready().map(|node| node.pods.len()).sum();
+            tracing::info!(nodes = unready().count(), pods, "computed unready node(s) will fit pod(s)");
+        }
+        for node in &outcome.nominated {
+            nominate(&self.context, &node.pods, node.origin.claim.as_deref(), node.origin.node.as_deref());
+        }
+    }
+
+    /// Notes what was decided, so that others keep nodes for pods, and measure how long pods wait.
+    fn record(&self, outcome: &Outcome) {
+        let now = self.context.now();
+        let until = now + self.context.settings.nomination_window();
+        let waits: Vec<SignedDuration> = self.context.cluster.update(|state| {
+            let mut waits = Vec::new();
+            for Pending { pod, .. } in &outcome.pending {
+                waits.extend(state.record_unschedulable(&pod.key, now));
+            }
+            for claim in &outcome.claims {
+                let is_healthy = claim.pool.is_true(NODE_REGISTRATION_HEALTHY);
+                for pod in &claim.pods {
+                    waits.extend(state.record_schedulable(&pod.key, is_healthy, now));
+                }
+            }
+            for node in &outcome.nominated {
+                state.nominate(&node.origin.provider_id, until);
+                let pool = node.pool.as_deref().and_then(|pool| state.node_pools.named(pool));
+                let is_healthy = pool.is_some_and(|pool| pool.is_true(NODE_REGISTRATION_HEALTHY));
+                for pod in &node.pods {
+                    waits.extend(state.record_schedulable(&pod.key, is_healthy, now));
+                    if let Some(claim) = &node.origin.claim {
+                        state.record_claim(&pod.key, claim);
+                    }
+                }
+            }
+            waits
+        });
+        for wait in waits {
+            self.context.metrics.observe(&PODS_SCHEDULING_DECISION_DURATION, &[], wait.as_secs_f64());
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
+fn count(number: usize) -> f64 {
+    number as f64
+}
+
+fn pod_key(name: &str) -> Key {
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    Key::new(namespace, name)
+}
+
+/// The NodePools that may get new nodes.
+fn ready_pools(state: &State) -> BTreeMap<Box<str>, Arc<NodePool>> {
+    let mut ready = BTreeMap::new();
+    for pool in state.node_pools.values().filter(|pool| is_pool_managed(pool, state.provider())) {
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        if pool.spec.replicas.is_some() || pool.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        if pool.is_true(READY) {
+            ready.insert(name.into(), Arc::clone(pool));
+        } else {
+            tracing::error!(NodePool = name, "ignoring nodepool, not ready");
+        }
+    }
+    ready
+}
+
+/// The cluster as it is now. Pools without types have no part in it.
+fn look(context: &Context, types: &Types) -> Built {
+    let now = context.now();
+    let mut options = snapshot::Options::new(context.provider(), &[]);
+    options.instance_types = InstanceTypes::ByPool(types);
+    options.scheduler_config = context.settings.scheduler_config.clone();
+    let state = context.cluster.read();
+    snapshot::build(&*state, &options, now)
+}
+
+fn options(settings: &Settings) -> Options {
+    Options {
+        preferences: match settings.preference_policy {
+            PreferencePolicy::Respect => Preferences::Respect,
+            PreferencePolicy::Ignore => Preferences::Ignore,
+        },
+        min_values: match settings.min_values_policy {
+            MinValuesPolicy::Strict => MinValues::Strict,
+            MinValuesPolicy::BestEffort => MinValues::BestEffort,
+        },
+        reserved: if settings.gates.reserved_capacity { Reserved::Strict } else { Reserved::Off },
+    }
+}
+
+/// The controller.
+pub(super) fn controller(context: &Context, batcher: &Arc<Batcher>) -> Controller {
+    let launched = Arc::new(Notify::new());
+    let changed = Arc::clone(&launched);
+    context.cluster.listen(Box::new(move |change: &Change, _: &State| {
+        if let Object::NodeClaim(_) = change.object() {
+            changed.notify_waiters();
+        }
+    }));
+    // Pods wait: errors that repeat must not stop everything for long.
+    let queue = Arc::new(Queue::new(Backoff::millis(5, 10_000)));
+    queue.add(Key::cluster(PROVISIONER));
+    let batcher = Arc::clone(batcher);
+    let provisioner = Provisioner { context: context.clone(), batcher, launched, passes: AtomicU64::new(0) };
+    Wiring::new(PROVISIONER, 1).on(queue, Arc::new(provisioner))
+}

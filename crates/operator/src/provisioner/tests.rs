@@ -1,0 +1,227 @@
+//! The provisioner in a cluster.
+
+use std::time::Duration;
+
+use api::names::metrics::{
+    NODECLAIMS_CREATED, PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS,
+    SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
+};
+use cluster::state::Key;
+use serde_json::{Value, json};
+
+use crate::testing::{NODE_POOL, Operated, merge};
+
+fn cluster() -> Operated {
+    let cluster = Operated::by(|context| {
+        let mut all = super::controllers(context);
+        all.extend(crate::node_pool::controllers(context));
+        all
+    });
+    cluster.apply(NODE_POOL);
+    cluster
+}
+
+fn pod(name: &str, cpu: &str, change: &Value) -> String {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
+    });
+    merge(&mut pod, change);
+    pod.to_string()
+}
+
+fn run(cluster: &mut Operated, seconds: u64) {
+    cluster.run_for(Duration::from_secs(seconds));
+}
+
+/// The events about an object, as `Reason: message`.
+fn told(cluster: &Operated, name: &str) -> Vec<String> {
+    let published = cluster.context.events.published();
+    let about = published.iter().filter(|event| *event.about.name == *name);
+    about.map(|event| format!("{}: {}", event.reason, event.message)).collect()
+}
+
+/// Pretends that the cloud has launched a claim.
+fn launch(cluster: &Operated, claim: &Value) -> String {
+    let name = claim["metadata"]["name"].as_str().unwrap().to_owned();
+    let amounts = json!({"cpu": "8", "memory": "16Gi", "pods": "100", "ephemeral-storage": "20Gi"});
+    let labels = json!({
+        "node.kubernetes.io/instance-type": "c-8x-amd64-linux", "topology.kubernetes.io/zone": "test-zone-a",
+        "karpenter.sh/capacity-type": "spot", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+    });
+    let path = format!("/apis/karpenter.sh/v1/nodeclaims/{name}");
+    cluster.patch(&path, &json!({"metadata": {"labels": labels}}));
+    let status = json!({"providerID": format!("kwok://{name}"), "capacity": amounts, "allocatable": amounts});
+    cluster.patch(&format!("{path}/status"), &json!({"status": status}));
+    name
+}
+
+#[test]
+fn a_pod_without_a_node_gets_a_claim() {
+    let mut cluster = cluster();
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 4);
+    let claims = cluster.claims();
+    assert_eq!(claims.len(), 1);
+    let claim = &claims[0];
+    let name = claim["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("default-"));
+    assert_eq!(claim["metadata"]["labels"]["karpenter.sh/nodepool"], "default");
+    assert_eq!(claim["metadata"]["ownerReferences"][0]["kind"], "NodePool");
+    assert_eq!(claim["spec"]["resources"]["requests"]["cpu"], "1");
+    assert_eq!(told(&cluster, "a"), [format!("Nominated: Pod should schedule on: nodeclaim/{name}")]);
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&NODECLAIMS_CREATED, &["provisioned", "default", "false"]), Some(1.0));
+    assert_eq!(metrics.value(&SCHEDULER_SCHEDULING_DURATION, &["provisioner"]), Some(1.0));
+    assert_eq!(metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]), Some(1.0));
+    let state = cluster.context.cluster.read();
+    let record = state.pod_record(&Key::new("default", "a")).unwrap();
+    assert_eq!(record.claim.as_deref(), Some(name));
+    assert!(record.schedulable.is_some() && record.schedulable_in_healthy_pool.is_none());
+}
+
+#[test]
+fn pods_that_come_together_share_a_claim() {
+    let mut cluster = cluster();
+    for number in 0..10 {
+        cluster.apply(&pod(&format!("a{number}"), "100m", &json!({})));
+    }
+    run(&mut cluster, 5);
+    assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn nothing_is_asked_for_twice() {
+    let mut cluster = cluster();
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 60);
+    // Nobody has launched the claim, and everybody waits for it.
+    assert_eq!(cluster.claims().len(), 1);
+    cluster.apply(&pod("b", "1", &json!({})));
+    run(&mut cluster, 30);
+    assert_eq!(cluster.claims().len(), 1);
+    let name = launch(&cluster, &cluster.claims()[0]);
+    run(&mut cluster, 30);
+    // Both pods fit on what is on its way.
+    assert_eq!(cluster.claims().len(), 1);
+    assert!(told(&cluster, "b").contains(&format!("Nominated: Pod should schedule on: nodeclaim/{name}")));
+    let state = cluster.context.cluster.read();
+    assert!(state.is_nominated(&format!("kwok://{name}"), cluster.now()));
+}
+
+#[test]
+fn a_pod_that_fits_nowhere_is_told_why_and_others_are_not_held_up() {
+    let mut cluster = cluster();
+    for number in 0..5 {
+        cluster.apply(&pod(&format!("small{number}"), "1", &json!({})));
+    }
+    for number in 0..10 {
+        cluster.apply(&pod(&format!("huge{number}"), "1000", &json!({})));
+    }
+    run(&mut cluster, 5);
+    assert_eq!(cluster.claims().len(), 1);
+    let told = told(&cluster, "huge0");
+    assert!(
+        told[0].starts_with("FailedScheduling: Failed to schedule pod, no instance type has enough"),
+        "{told:?}"
+    );
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&SCHEDULER_UNSCHEDULABLE_PODS, &["provisioner"]), Some(10.0));
+    assert_eq!(metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(0.0));
+}
+
+#[test]
+fn a_pod_that_asks_for_what_cannot_be_is_ignored_and_told() {
+    let mut cluster = cluster();
+    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]);
+    cluster.apply(&pod("wrong", "1", &json!({"spec": {"volumes": volumes}})));
+    let opted_out = json!([{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]);
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": opted_out}],
+    }}});
+    cluster.apply(&pod("other", "1", &json!({"spec": {"affinity": affinity}})));
+    run(&mut cluster, 15);
+    assert_eq!(cluster.claims().len(), 0);
+    assert!(told(&cluster, "wrong")[0].starts_with("FailedScheduling: Failed to schedule pod, "));
+    assert!(told(&cluster, "other").is_empty());
+    assert_eq!(cluster.context.metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(2.0));
+}
+
+#[test]
+fn pools_that_are_not_ready_get_no_nodes() {
+    let mut cluster = cluster();
+    cluster.delete("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default");
+    run(&mut cluster, 2);
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 30);
+    assert_eq!(cluster.claims().len(), 0);
+    assert!(told(&cluster, "a").is_empty());
+    cluster.apply(crate::testing::NODE_CLASS);
+    run(&mut cluster, 15);
+    assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn a_pool_whose_requirements_leave_nothing_says_so() {
+    let mut cluster = cluster();
+    let requirements = json!([{"key": "kubernetes.io/arch", "operator": "In", "values": ["s390x"]}]);
+    let change = json!({"spec": {"template": {"spec": {"requirements": requirements}}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    run(&mut cluster, 2);
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 5);
+    let text = "NodePool requirements filtered out all compatible available instance types";
+    assert!(told(&cluster, "default").contains(&format!("NoCompatibleInstanceTypes: {text}")));
+}
+
+#[test]
+fn limits_stop_new_nodes() {
+    let mut cluster = cluster();
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &json!({"spec": {"limits": {"cpu": "4"}}}));
+    run(&mut cluster, 1);
+    cluster.apply(&pod("a", "5", &json!({})));
+    cluster.apply(&pod("b", "3", &json!({})));
+    run(&mut cluster, 5);
+    assert_eq!(cluster.claims().len(), 1);
+    let told = told(&cluster, "a");
+    assert!(
+        told[0].contains("all available instance types exceed limits for nodepool")
+            || told[0].contains("no instance type has enough"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_cloud_that_does_not_answer_is_asked_again() {
+    let mut cluster = cluster();
+    *cluster.cloud.types_error.lock() = Some(cloud::Error::Other("no answer".to_owned()));
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 15);
+    assert_eq!(cluster.claims().len(), 0);
+    *cluster.cloud.types_error.lock() = None;
+    run(&mut cluster, 15);
+    assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn pods_of_a_node_that_goes_get_another_one() {
+    let mut cluster = cluster();
+    run(&mut cluster, 1);
+    let [mut node, mut claim] = crate::testing::node_objects("n1", "default", &json!({}), &json!({}));
+    node["apiVersion"] = "v1".into();
+    claim["apiVersion"] = "karpenter.sh/v1".into();
+    for object in [&mut node, &mut claim] {
+        object["metadata"].as_object_mut().unwrap().remove("uid");
+    }
+    claim["metadata"]["finalizers"] = json!(["karpenter.sh/termination"]);
+    cluster.apply(&node.to_string());
+    cluster.apply(&claim.to_string());
+    cluster.apply(&pod("a", "1", &json!({"spec": {"nodeName": "n1"}})));
+    run(&mut cluster, 15);
+    assert_eq!(cluster.claims().len(), 1);
+    cluster.delete("/apis/karpenter.sh/v1/nodeclaims/claim-n1");
+    let taints = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
+    cluster.patch("/api/v1/nodes/n1", &json!({"spec": {"taints": taints}}));
+    run(&mut cluster, 5);
+    assert_eq!(cluster.claims().len(), 2);
+}
