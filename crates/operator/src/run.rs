@@ -76,6 +76,7 @@ fn controllers(context: &Context) -> Vec<Controller> {
     let mut all = crate::node_pool::controllers(context);
     all.extend(crate::node_claim::controllers(context));
     all.extend(crate::node_claim_disruption::controllers(context));
+    all.extend(crate::node::controllers(context));
     all.extend(crate::provisioner::controllers(context));
     all.extend(crate::disruption::controllers(context));
     all
