@@ -137,7 +137,7 @@ fn volumes_are_not_waited_for_after_the_deadline() {
     });
     world.apply(&attachment.to_string());
     world.pass(3);
-    *world.cloud.going.lock() = std::time::Duration::from_secs(60);
+    *world.cloud.going.lock() = std::time::Duration::from_mins(1);
     world.delete_claim("a");
     world.pass(50);
     assert!(world.said("a", "VolumesDetached").starts_with("Unknown"));

@@ -41,9 +41,9 @@ fn a_node_goes_with_its_pods_its_instance_and_its_claim() {
     assert!(conditions.iter().all(|condition| condition["observedGeneration"] == *generation));
     world.until("everything is gone", 60, |world| world.is_claim_gone("a") && world.node("a").is_null());
     assert_eq!(world.cloud.running(), 0);
-    assert_eq!(world.metric(&NODES_TERMINATED, &["pool", "zone-a"]), 1.0);
-    assert_eq!(world.metric(&NODES_TERMINATION_DURATION, &["pool"]), 1.0);
-    assert_eq!(world.metric(&NODES_LIFETIME_DURATION, &["pool"]), 1.0);
+    assert_eq!(world.metric(&NODES_TERMINATED, &["pool", "zone-a"]), 1);
+    assert_eq!(world.metric(&NODES_TERMINATION_DURATION, &["pool"]), 1);
+    assert_eq!(world.metric(&NODES_LIFETIME_DURATION, &["pool"]), 1);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn pods_that_belong_to_the_node_stay_until_it_is_gone() {
     world.add_pod("done", "a", &done);
     world.pass(5);
     assert_eq!(world.pod("done")["status"]["phase"], "Succeeded");
-    *world.cloud.going.lock() = std::time::Duration::from_secs(60);
+    *world.cloud.going.lock() = std::time::Duration::from_mins(1);
     world.delete_node("a");
     world.until("its instance goes", 30, |world| world.condition("a", "InstanceTerminating") == "True");
     for name in ["exists", "equal", "static", "done"] {

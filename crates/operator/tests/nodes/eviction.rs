@@ -20,10 +20,10 @@ fn an_eviction_is_told_and_counted() {
     let mut told = world.events("Evicted");
     told.sort();
     assert_eq!(told, ["p: Evicted pod: Forceful Termination", "q: Evicted pod: "]);
-    assert_eq!(world.metric(&PODS_EVICTION_REQUESTS, &["200"]), 2.0);
-    assert_eq!(world.metric(&PODS_DRAINED, &["Forceful Termination"]), 1.0);
-    assert_eq!(world.metric(&PODS_DRAINED, &[""]), 1.0);
-    assert_eq!(world.metric(&NODES_DRAINED, &["pool"]), 1.0);
+    assert_eq!(world.metric(&PODS_EVICTION_REQUESTS, &["200"]), 2);
+    assert_eq!(world.metric(&PODS_DRAINED, &["Forceful Termination"]), 1);
+    assert_eq!(world.metric(&PODS_DRAINED, &[""]), 1);
+    assert_eq!(world.metric(&NODES_DRAINED, &["pool"]), 1);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn an_eviction_says_why_its_node_is_disrupted() {
     world.delete_claim("a");
     world.until("the node is gone", 30, |world| world.node("a").is_null());
     assert_eq!(world.events("Evicted"), ["p: Evicted pod: Underutilized"]);
-    assert_eq!(world.metric(&PODS_DRAINED, &["Underutilized"]), 1.0);
+    assert_eq!(world.metric(&PODS_DRAINED, &["Underutilized"]), 1);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_budget_holds_a_drain_up_until_it_allows_more() {
     world.pass(60);
     assert!(world.stays("p"));
     let refused = world.metric(&PODS_EVICTION_REQUESTS, &["429"]);
-    assert!((8.0..20.0).contains(&refused), "it is asked ever less often: {refused}");
+    assert!((8..20).contains(&refused), "it is asked ever less often: {refused}");
     let told = world.events("FailedDraining");
     let expected = "a: Failed to drain node, evicting pod violates a PDB (Pod=default/p)".to_owned();
     assert!(told.contains(&expected), "{told:?}");
@@ -75,7 +75,7 @@ fn two_budgets_for_one_pod_hold_a_drain_up() {
     world.pass(3);
     world.delete_node("a");
     world.pass(30);
-    assert!(world.stays("p") && world.metric(&PODS_EVICTION_REQUESTS, &["500"]) > 0.0);
+    assert!(world.stays("p") && world.metric(&PODS_EVICTION_REQUESTS, &["500"]) > 0);
     let told = world.events("FailedDraining");
     let expected =
         "a: Failed to drain node, eviction does not support multiple PDBs (Pod=default/p)".to_owned();
@@ -98,7 +98,7 @@ fn a_deadline_that_comes_later_turns_an_eviction_into_a_deletion() {
     world.pass(3);
     assert!(!world.stays("p"));
     assert!(world.events("Disrupted")[0].contains("The pod was granted 1 seconds"));
-    assert_eq!(world.metric(&PODS_DRAINED, &["Forceful Termination"]), 1.0);
+    assert_eq!(world.metric(&PODS_DRAINED, &["Forceful Termination"]), 1);
     world.until("the node is gone", 20, |world| world.node("a").is_null());
 }
 

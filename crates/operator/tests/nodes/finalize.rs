@@ -18,9 +18,9 @@ fn a_deleted_claim_takes_its_node_and_its_instance_with_it() {
     world.until("the claim is gone", 30, |world| world.is_claim_gone("a"));
     assert!(world.node("a").is_null());
     assert_eq!(world.cloud.running(), 0);
-    assert_eq!(world.metric(&NODECLAIMS_TERMINATED, &["pool", "on-demand", "zone-a"]), 1.0);
-    assert_eq!(world.metric(&NODECLAIMS_TERMINATION_DURATION, &["pool"]), 1.0);
-    assert_eq!(world.metric(&NODECLAIMS_INSTANCE_TERMINATION_DURATION, &["pool"]), 1.0);
+    assert_eq!(world.metric(&NODECLAIMS_TERMINATED, &["pool", "on-demand", "zone-a"]), 1);
+    assert_eq!(world.metric(&NODECLAIMS_TERMINATION_DURATION, &["pool"]), 1);
+    assert_eq!(world.metric(&NODECLAIMS_INSTANCE_TERMINATION_DURATION, &["pool"]), 1);
 }
 
 #[test]

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 
 use crate::support::Operated;
 
-const FOREIGN: &str = r#"{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}"#;
-
 /// A claim of another cloud.
 fn foreign() -> Value {
-    json!({"spec": {"nodeClassRef": serde_json::from_str::<Value>(FOREIGN).unwrap()}})
+    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+    json!({"spec": {"nodeClassRef": class}})
 }
 
 const CLASS_LABEL: &str = "karpenter.kwok.sh/kwoknodeclass";
@@ -53,8 +52,8 @@ fn a_claim_that_is_too_old_goes_and_is_counted_once() {
         assert!(world.claim(name)["metadata"]["deletionTimestamp"].is_null(), "{name}");
     }
     let series = ["expired", "pool", "on-demand", "", "graceful"];
-    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &series), 1.0);
-    assert_eq!(world.metric(&PODS_DISRUPTION_INITIATED, &series), 1.0);
+    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &series), 1);
+    assert_eq!(world.metric(&PODS_DISRUPTION_INITIATED, &series), 1);
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn claims_go_whose_instance_is_gone_unless_their_node_says_it_is_well() {
         assert!(world.claim(name)["metadata"]["deletionTimestamp"].is_null(), "{name}");
     }
     let series = ["garbage_collected", "pool", "on-demand", "", "graceful"];
-    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &series), 1.0);
+    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &series), 1);
 }
 
 #[test]

@@ -288,9 +288,10 @@ impl Operated {
         all.map(|event| format!("{}: {}", event.about.name, event.message)).collect()
     }
 
-    /// The value of a metric; zero when it has none.
-    pub fn metric(&self, metric: &'static api::names::metrics::Metric, labels: &[&str]) -> f64 {
-        self.context.metrics.value(metric, labels).unwrap_or_default()
+    /// The value of a counter, or how many observations there were; zero when there is none.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are small")]
+    pub fn metric(&self, metric: &'static api::names::metrics::Metric, labels: &[&str]) -> u64 {
+        self.context.metrics.value(metric, labels).unwrap_or_default() as u64
     }
 
     /// The status of a claim's condition; empty when there is none.
