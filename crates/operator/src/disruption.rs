@@ -66,7 +66,6 @@ pub(crate) enum Class {
     /// They can.
     Graceful,
     /// They can, unless their node has a grace period.
-    #[cfg_attr(not(test), expect(dead_code, reason = "what drift will be"))]
     Eventual,
 }
 

@@ -77,6 +77,7 @@ fn controllers(context: &Context) -> Vec<Controller> {
     all.extend(crate::node_claim::controllers(context));
     all.extend(crate::node::controllers(context));
     all.extend(crate::node_claim_disruption::controllers(context));
+    all.extend(crate::node::controllers(context));
     all.extend(crate::provisioner::controllers(context));
     all.extend(crate::disruption::controllers(context));
     all

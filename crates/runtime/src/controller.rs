@@ -172,15 +172,9 @@ fn reconcile_id() -> String {
 }
 
 /// Looks at one key, whatever happens.
-async fn one(
-    name: &'static str,
-    reconcile: &dyn Reconcile,
-    key: &Key,
-    queue: &Queue,
-    measures: &Measures,
-) {
+async fn one(name: &'static str, reconcile: &dyn Reconcile, key: &Key, queue: &Queue, measures: &Measures) {
     let start = Instant::now();
-measures.active.add(1.0);
+    measures.active.add(1.0);
     let work = CURRENT.scope(name, reconcile.reconcile(key));
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     measures.active.add(-1.0);

@@ -210,7 +210,7 @@ fn daemons_and_pods_that_are_done_leave_a_node_empty_but_stateful_ones_come_back
         (owned("StatefulSet", leaving), false),
         (pod_object("a", "n1", &json!({"spec": {"priority": -2_000_000_000}})), true),
     ] {
-        assert_eq!(candidate(&json!({}), &[pod.clone()]).is_empty(), empty, "{pod}");
+        assert_eq!(candidate(&json!({}), std::slice::from_ref(&pod)).is_empty(), empty, "{pod}");
     }
 }
 

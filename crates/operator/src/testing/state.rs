@@ -9,18 +9,13 @@ use super::merge;
 /// The state of a cluster with these objects, each with its `kind`.
 pub(crate) fn state(objects: &[Value]) -> State {
     let mut state = State::awaiting(Provider::Kwok, &[]);
-    add(&mut state, objects);
-    state
-}
-
-/// Adds objects, each with its `kind`.
-pub(crate) fn add(state: &mut State, objects: &[Value]) {
     for object in objects {
         let kind = Kind::ALL.iter().find(|kind| object["kind"] == kind.name());
         let kind = kind.unwrap_or_else(|| panic!("{} is no kind", object["kind"]));
         let object = kind.decode(&object.to_string()).expect("the object is well-formed");
         state.observe(Seen::Applied(object));
     }
+    state
 }
 
 /// A pool of simulated nodes, with changes.
