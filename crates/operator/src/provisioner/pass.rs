@@ -43,6 +43,9 @@ use crate::wiring::Wiring;
 
 /// How long the provisioner waits for claims to be launched before it looks again by itself.
 const UNSYNCED: Duration = Duration::from_secs(1);
+/// After what time operators are told that it waits, and how often afterwards.
+const SLOW: Duration = Duration::from_secs(30);
+const REMINDER: Duration = Duration::from_secs(10);
 /// How many pods a log line names.
 const SHOWN: usize = 5;
 
@@ -66,19 +69,19 @@ impl Reconcile for Provisioner {
     }
 }
 
-/// What was decided, and what for.
-struct Decision {
-    built: Built,
-    outcome: Outcome,
-}
-
 impl Provisioner {
     /// Waits until every claim is launched: what was asked for is not asked for again.
     async fn until_synced(&self) {
+        let start = Instant::now();
+        let mut said = SLOW;
         loop {
             let launched = self.launched.notified();
             if self.context.cluster.read().is_synced(self.context.now()) {
                 return;
+            }
+            if start.elapsed() > said {
+                tracing::error!(duration = ?start.elapsed(), "waiting for nodeclaims to be launched");
+                said += REMINDER;
             }
             let _ = tokio::time::timeout(UNSYNCED, launched).await;
         }
@@ -89,8 +92,8 @@ impl Provisioner {
         let pools = ready_pools(&self.context.cluster.read());
         let types = catalogue::of(&self.context, pools.values()).await;
         let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
-        let Some(Decision { built, outcome }) = self.decide(pools, types, &id).await else { return Ok(()) };
-        self.measure(&built, &outcome, start.elapsed());
+        let Some(outcome) = self.decide(pools, types, &id).await else { return Ok(()) };
+        self.measure(&outcome, start.elapsed());
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
         let reason = PROVISIONED;
@@ -106,7 +109,7 @@ impl Provisioner {
         pools: BTreeMap<Box<str>, Arc<NodePool>>,
         types: Types,
         id: &str,
-    ) -> Option<Decision> {
+    ) -> Option<Outcome> {
         let context = self.context.clone();
         let has_pools = !pools.is_empty();
         let now = context.now();
@@ -135,16 +138,15 @@ impl Provisioner {
         context.metrics.set(&SCHEDULER_UNFINISHED_WORK, &labels, 0.0);
         let options = options(&context.settings);
         let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
-        let decision = compute(move || {
+        let decided = compute(move || {
             let plan = solve(&looked.snapshot, &options);
-            let outcome = outcome(&looked, plan, &pools, &sets);
-            Decision { built: looked, outcome }
+            outcome(&looked, plan, &pools, &sets)
         })
         .await;
         context.metrics.remove(&SCHEDULER_UNFINISHED_WORK, &labels);
-        let left = decision.outcome.pending.len() + decision.outcome.deferred;
+        let left = decided.pending.len() + decided.deferred;
         context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
-        Some(decision)
+        Some(decided)
     }
 
     /// Says which pods cannot be helped, whatever nodes there were.
@@ -166,11 +168,10 @@ impl Provisioner {
         self.context.metrics.set(&SCHEDULER_IGNORED_PODS, &[], count(total));
     }
 
-    fn measure(&self, built: &Built, outcome: &Outcome, elapsed: Duration) {
+    fn measure(&self, outcome: &Outcome, elapsed: Duration) {
         let metrics = &self.context.metrics;
         metrics.observe(&SCHEDULER_SCHEDULING_DURATION, &[PROVISIONER], elapsed.as_secs_f64());
         metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], count(outcome.pending.len()));
-        tracing::debug!(pods = built.snapshot.pods.len(), duration = ?elapsed, "decided where pods go");
     }
 
     /// Tells users and operators what was decided.
