@@ -103,6 +103,7 @@ fn listing() -> String {
     all.section("gates", gate_lines(gates::ALL));
     all.section("gates: aws", gate_lines(gates::AWS));
     all.section("controllers", controllers::ALL);
+    all.section("controllers: kwok", controllers::kwok::ALL);
     all.section("controllers: aws", controllers::aws::ALL);
     all.section("controllers: azure", controllers::azure::ALL);
     all.section("process", process::ALL);

@@ -1,5 +1,6 @@
 //! `karpenter up`: a Kubernetes cluster in this process, for trying things out.
 
+mod demo;
 mod kubeconfig;
 mod objects;
 mod tls;
@@ -14,10 +15,12 @@ use api::provider::Provider;
 use clock::Clock;
 use controlplane::{KubeletOptions, NodeSelection};
 use embedded::Server;
+use kwok::Kwok;
+use operator::Parts;
+use runtime::Settings;
+use runtime::serve::{Pages, Server as Metrics};
 use tokio::net::TcpListener;
-
-/// Until there is a provisioner nothing can be shown.
-const NOTHING_TO_SHOW: u8 = 3;
+use tokio::sync::watch;
 
 /// Run a Kubernetes cluster with simulated nodes in this process; kubectl works against it
 #[derive(clap::Args)]
@@ -37,22 +40,15 @@ pub(crate) struct Args {
     /// How long simulated pods take to start
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     pod_start: u64,
+    /// A JSON file with the instance types that nodes can have; built-in ones if not given
+    #[arg(long, value_name = "FILE")]
+    instance_types: Option<PathBuf>,
     /// Play the walk-through: a NodePool, a deployment, a node that comes and goes
     #[arg(long)]
     demo: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    if args.demo {
-        #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
-        {
-            eprintln!(
-                "The demonstration needs the provisioner, which this version does not have yet: \
-                 nobody would launch the node."
-            );
-        }
-        return Ok(ExitCode::from(NOTHING_TO_SHOW));
-    }
     let objects = objects::read(&args.files)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // The cluster's own controllers and the connections: two are plenty on a laptop.
@@ -82,9 +78,20 @@ async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
     let address = listener.local_addr().context("reading the port")?;
     let identity = tls::Identity::generate()?;
     let kubeconfig = kubeconfig::Kubeconfig::write(args.kubeconfig.as_deref(), address, &identity)?;
-    crate::print(&greeting(&kubeconfig.path().display().to_string(), &address.to_string()))?;
-
     let client = kube::Client::new(server.service(), "default");
+    let parts = Parts::new(client.clone(), Provider::Kwok, clock, Settings::default());
+    let types = kwok::instance_types(args.instance_types.as_deref());
+    let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, 0, types);
+    let of_cloud = kwok.controllers();
+    let metrics = std::net::TcpListener::bind(("127.0.0.1", 0)).context("opening a port for metrics")?;
+    let metrics = Metrics::start(metrics, Pages::metrics(parts.metrics.clone(), false))
+        .context("serving metrics")?;
+    let (_leads, leading) = watch::channel(true);
+    crate::print(&greeting(
+        &kubeconfig.path().display().to_string(),
+        &address.to_string(),
+        &metrics.address().to_string(),
+    ))?;
     let options = controlplane::Options {
         kubelet: Some(KubeletOptions {
             nodes: NodeSelection::All,
@@ -102,33 +109,26 @@ async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
             Err(error) => Err(error).context("the cluster's controllers stopped"),
         },
         result = tls::serve(listener, acceptor, server.service(), token) => result,
-        result = interrupted() => result,
+        () = operator::run(parts.context(Arc::new(kwok)), of_cloud, leading) => Ok(()),
+        result = demo::play(&server), if args.demo => result,
+        result = crate::interrupted() => result,
     }
 }
 
-/// Waits for Ctrl-C or a polite request to end.
-async fn interrupted() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("listening for signals")?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result.context("listening for Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
-    }
-}
-
-fn greeting(kubeconfig: &str, address: &str) -> String {
+fn greeting(kubeconfig: &str, address: &str, metrics: &str) -> String {
     format!(
         "Kubernetes is running in this process. Ctrl-C ends it and leaves nothing behind.
 
   kubeconfig  {kubeconfig}
   API server  https://{address}
-  metrics     https://{address}/metrics
+  metrics     http://{metrics}/metrics
 
 Try in another terminal:
 
   export KUBECONFIG={kubeconfig}
-  kubectl create deployment web --image=nginx --replicas=3
-  kubectl get pods -o wide --watch
+  kubectl apply -f examples/kwok/nodepool.yaml -f examples/inflate.yaml
+  kubectl scale deployment inflate --replicas=5
+  kubectl get pods,nodes,nodeclaims
 
 "
     )

@@ -23,6 +23,12 @@ pub enum Error {
     /// It is not known yet what a NodePool can choose from.
     #[error("nodepool {0:?} is awaiting evaluation")]
     Unevaluated(String),
+    /// Instances of this cloud cannot be booted again.
+    #[error("reboot is not implemented by this cloud provider")]
+    RebootNotImplemented,
+    /// The cloud will never boot this instance again, however often it is asked.
+    #[error("{0}")]
+    RebootFailed(String),
     /// The cloud did not answer in time.
     #[error("{0}")]
     Timeout(String),
@@ -36,10 +42,48 @@ impl Error {
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound(_))
     }
+
+    /// Whether a reboot that failed like this would fail again.
+    pub fn ends_reboot(&self) -> bool {
+        matches!(self, Self::RebootNotImplemented | Self::RebootFailed(_) | Self::NotFound(_))
+    }
+
+    /// What metrics call it.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::InsufficientCapacity(_) => "InsufficientCapacityError",
+            Self::NotFound(_) => "NodeClaimNotFoundError",
+            Self::NodeClassNotReady(_) => "NodeClassNotReadyError",
+            Self::Create { .. }
+            | Self::Unevaluated(_)
+            | Self::RebootNotImplemented
+            | Self::RebootFailed(_)
+            | Self::Timeout(_)
+            | Self::Other(_) => "unknown",
+        }
+    }
 }
 
 impl From<Error> for runtime::Error {
     fn from(error: Error) -> Self {
         Self::Other(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_are_those_that_users_search_for() {
+        let text = |error: Error| error.to_string();
+        assert_eq!(text(Error::InsufficientCapacity("all taken".into())), "insufficient capacity, all taken");
+        assert_eq!(text(Error::NotFound("gone".into())), "nodeclaim not found, gone");
+        assert_eq!(text(Error::NodeClassNotReady("why".into())), "NodeClassRef not ready, why");
+        let create = Error::Create { reason: "Quota".into(), message: "too many".into() };
+        assert_eq!(text(create), "creating nodeclaim, too many");
+        assert_eq!(text(Error::Unevaluated("a".into())), "nodepool \"a\" is awaiting evaluation");
+        assert_eq!(text(Error::RebootNotImplemented), "reboot is not implemented by this cloud provider");
+        assert_eq!(text(Error::RebootFailed("no permission".into())), "no permission");
     }
 }

@@ -1,7 +1,14 @@
 //! What a cloud must be able to do, and what can go wrong. Entry: [`CloudProvider`].
+//!
+//! [`Measured`] counts and times the calls of any cloud; [`UnavailableOfferings`] remembers what a cloud did not
+//! have.
 
 pub mod error;
+pub mod measured;
 pub mod provider;
+pub mod unavailable;
 
 pub use error::Error;
-pub use provider::{CloudProvider, Instance, RepairAction, RepairPolicy};
+pub use measured::Measured;
+pub use provider::{CloudProvider, Instance, RegistrationHook, RepairAction, RepairPolicy};
+pub use unavailable::UnavailableOfferings;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
-use api::provider::Provider;
+use api::provider::{NodeClassKind, Provider};
 use cluster::instance_types::InstanceType;
 use futures::future::BoxFuture;
 use runtime::Again;
@@ -24,20 +24,34 @@ pub enum RepairAction {
     Replace,
 }
 
+impl RepairAction {
+    /// Its name in logs and messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reboot => "RebootNode",
+            Self::Replace => "ReplaceNode",
+        }
+    }
+}
+
 /// When a node counts as broken, and what is done about it.
+///
+/// Exactly one policy of a cloud has no pattern: it is what counts for every condition and status that a policy
+/// names, if no pattern fits the reason. It replaces the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairPolicy {
     /// The condition of the node.
     pub condition: &'static str,
     /// The status of that condition that says the node is broken.
     pub status: &'static str,
-    /// Which reasons of the condition; all when empty.
+    /// Which reasons of the condition: a regular expression that is searched for. Empty in the one policy that
+    /// counts when no other fits.
     pub reason_pattern: &'static str,
     /// How long the condition must have held.
     pub toleration: Duration,
-    /// How long pods may take to leave; as the NodeClaim says when absent.
+    /// How long pods may take to leave at most; as the NodeClaim says when absent, not at all when zero.
     pub termination_grace_period: Option<Duration>,
-    /// Which of several policies counts, from 0 to 100.
+    /// Which of several policies counts, from 0 to 100; only the order matters.
     pub priority: u8,
     /// What is done.
     pub action: RepairAction,
@@ -56,6 +70,17 @@ pub trait RegistrationHook: Send + Sync {
 pub trait CloudProvider: Send + Sync + 'static {
     /// Which one.
     fn provider(&self) -> Provider;
+
+    /// Its name in metrics.
+    fn name(&self) -> &'static str {
+        self.provider().as_str()
+    }
+
+    /// The kinds of NodeClass that it understands, the usual one first. NodeClaims that refer to another kind
+    /// belong to somebody else.
+    fn node_classes(&self) -> Vec<NodeClassKind> {
+        vec![self.provider().node_class()]
+    }
 
     /// Launches an instance for a claim: the cheapest that satisfies it.
     /// The result has the provider ID, capacity, allocatable, and the labels that are settled now.
@@ -77,10 +102,11 @@ pub trait CloudProvider: Send + Sync + 'static {
     /// Why the instance of a claim is not what its NodeClass asks for any more, if so.
     fn drift<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Option<String>, Error>>;
 
-    /// When nodes count as broken.
+    /// When nodes count as broken; always the same.
     fn repair_policies(&self) -> Vec<RepairPolicy>;
 
-    /// Boots an instance again; the same `operation` never boots it twice.
+    /// Asks that an instance be booted again, and does not wait for it; the same `operation` never boots it twice.
+    /// [`Error::ends_reboot`] says whether asking again makes sense.
     fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
     /// What must be done before a node may take pods.

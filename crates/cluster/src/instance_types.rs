@@ -1,11 +1,16 @@
 //! Instance types as providers describe them, and their way into the engine's catalogue.
 //!
-//! [`kwok`] reads the files that the simulated provider uses and knows its built-in types.
+//! [`kwok`] reads the files that the simulated provider uses and knows its built-in types; [`wanted`] compares
+//! types and offerings with what a NodeClaim asks for.
 
 pub mod kwok;
+pub mod wanted;
 
-use api::shared::Requirement;
-use units::Resources;
+use api::names::{labels, resources, values};
+use api::shared::{Operator, Requirement};
+use units::{Format, Quantity, Resources};
+
+pub use wanted::Wanted;
 
 /// A kind of machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,4 +44,41 @@ pub struct Offering {
     pub capacity_override: Option<Resources>,
     /// Overhead that differs from the type's.
     pub overhead_override: Option<Resources>,
+}
+
+impl InstanceType {
+    /// What pods can use of it: what the system keeps is taken off, and huge pages are no ordinary memory.
+    pub fn allocatable(&self) -> Resources {
+        let mut left = self.capacity.clone();
+        left.subtract(&self.overhead);
+        let huge = self.capacity.iter().filter(|(name, _)| name.as_str().starts_with("hugepages-"));
+        for (_, pages) in huge {
+            if let Some(mut memory) = left.get(resources::MEMORY) {
+                memory -= *pages;
+                left.set(resources::MEMORY, memory.max(Quantity::from_units(0, Format::BinarySi)));
+            }
+        }
+        left
+    }
+}
+
+impl Offering {
+    /// The one value that it has for a label; none if it leaves a choice.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        single(self.requirements.iter().find(|requirement| requirement.key == key)?)
+    }
+
+    /// Whether an instance can be had now: of a reservation, as long as some of it is left.
+    pub fn is_launchable(&self) -> bool {
+        let is_reserved = self.value(labels::CAPACITY_TYPE) == Some(values::capacity_type::RESERVED);
+        self.available && (!is_reserved || self.reservation_capacity > 0)
+    }
+}
+
+/// The one value that satisfies a requirement, if it names just one.
+pub fn single(requirement: &Requirement) -> Option<&str> {
+    match requirement.values.as_slice() {
+        [value] if requirement.operator == Operator::In => Some(value),
+        _ => None,
+    }
 }

@@ -3,6 +3,9 @@
 /// Nodes that the kubelet simulator takes when it is told to take annotated ones.
 pub const FAKE_NODE: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 
+/// Nodes whose conditions others set; the simulator leaves them as they are.
+pub const STAGE: (&str, &str) = ("kwok.x-k8s.io/stage", "unhealthy");
+
 /// What users ask of the simulated kubelet through annotations on pods and nodes.
 pub mod simulate {
     /// On a node: `never-ready`, `not-ready` or `silent`. On a pod: `crash`, `exit` or `image-pull`.

@@ -15,6 +15,8 @@ pub enum Component {
     Scheduler,
     /// kube-controller-manager.
     ControllerManager,
+    /// KWOK, which plays the machines.
+    Kwok,
 }
 
 impl Component {
@@ -25,6 +27,7 @@ impl Component {
             Self::ApiServer => Tool::KubeApiserver,
             Self::Scheduler => Tool::KubeScheduler,
             Self::ControllerManager => Tool::KubeControllerManager,
+            Self::Kwok => Tool::Kwok,
         }
     }
 }

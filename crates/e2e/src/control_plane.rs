@@ -32,6 +32,7 @@ const KEEP_VARIABLE: &str = "KARPENTER_E2E_KEEP";
 pub struct Builder {
     scheduler: bool,
     controller_manager: bool,
+    kwok: bool,
     args: Vec<(Component, String)>,
     feature_gates: Vec<String>,
 }
@@ -51,6 +52,13 @@ impl Builder {
         self
     }
 
+    /// Adds KWOK, which makes nodes with the annotation `kwok.x-k8s.io/node: fake` ready and their pods run.
+    #[must_use]
+    pub fn with_kwok(mut self) -> Self {
+        self.kwok = true;
+        self
+    }
+
     /// Appends a flag such as `--node-monitor-grace-period=10s`; it wins over the one given by default.
     #[must_use]
     pub fn arg(mut self, component: Component, arg: &str) -> Self {
@@ -66,8 +74,11 @@ impl Builder {
     }
 
     fn components(&self) -> Vec<Component> {
-        let optional =
-            [(self.scheduler, Component::Scheduler), (self.controller_manager, Component::ControllerManager)];
+        let optional = [
+            (self.scheduler, Component::Scheduler),
+            (self.controller_manager, Component::ControllerManager),
+            (self.kwok, Component::Kwok),
+        ];
         let chosen = optional.into_iter().filter_map(|(wanted, component)| wanted.then_some(component));
         [Component::Etcd, Component::ApiServer].into_iter().chain(chosen).collect()
     }
@@ -114,6 +125,7 @@ struct Ports {
     apiserver: u16,
     scheduler: u16,
     controller_manager: u16,
+    kwok: u16,
 }
 
 impl ControlPlane {
@@ -230,8 +242,8 @@ impl ControlPlane {
         let dir = tempfile::Builder::new().prefix("karpenter-e2e-").tempdir()?;
         let certificates = Certificates::generate()?;
         let token = random_token()?;
-        let [etcd, etcd_peer, apiserver, scheduler, controller_manager] = free_ports()?;
-        let ports = Ports { etcd, etcd_peer, apiserver, scheduler, controller_manager };
+        let [etcd, etcd_peer, apiserver, scheduler, controller_manager, kwok] = free_ports()?;
+        let ports = Ports { etcd, etcd_peer, apiserver, scheduler, controller_manager, kwok };
         let ca_pem = certificates.authority.clone();
         let keep = std::env::var_os(KEEP_VARIABLE).is_some_and(|value| !value.is_empty());
         let plane = Self { processes: vec![], dir, ports, ca_pem, token, kubectl, keep };
@@ -262,7 +274,7 @@ impl ControlPlane {
         // The server is ready a moment before it has made its namespaces, and tests begin by using one.
         self.wait_for(&server, "/api/v1/namespaces/default")?;
 
-        // The other two give up when they find no API server, so they come last.
+        // The others give up when they find no API server, so they come last.
         let mut health = vec![];
         if builder.scheduler {
             self.spawn(Component::Scheduler, builder)?;
@@ -273,6 +285,10 @@ impl ControlPlane {
             // It has no other health endpoint.
             health.push((self.ports.controller_manager, "/healthz"));
         }
+        if builder.kwok {
+            self.spawn(Component::Kwok, builder)?;
+            health.push((self.ports.kwok, "/readyz"));
+        }
         health.iter().try_for_each(|(port, path)| self.wait_for(&format!("https://127.0.0.1:{port}"), path))
     }
 
@@ -282,8 +298,10 @@ impl ControlPlane {
             Component::ApiServer => self.apiserver_args(),
             Component::Scheduler => self.client_args(self.ports.scheduler),
             Component::ControllerManager => self.controller_manager_args(),
+            Component::Kwok => self.kwok_args()?,
         };
-        if component != Component::Etcd && !builder.feature_gates.is_empty() {
+        let has_gates = !matches!(component, Component::Etcd | Component::Kwok);
+        if has_gates && !builder.feature_gates.is_empty() {
             args.push(format!("--feature-gates={}", builder.feature_gates.join(",")));
         }
         args.extend(builder.args.iter().filter(|(of, _)| *of == component).map(|(_, arg)| arg.clone()));
@@ -339,6 +357,18 @@ impl ControlPlane {
             format!("--flex-volume-plugin-dir={}", self.file("flex-volumes").display()),
         ]);
         args
+    }
+
+    fn kwok_args(&self) -> Result<Vec<String>> {
+        Ok(vec![
+            format!("--kubeconfig={}", self.kubeconfig_path().display()),
+            format!("--config={}", tools::kwok_stages()?.display()),
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
+            "--node-lease-duration-seconds=40".to_owned(),
+            format!("--server-address=127.0.0.1:{}", self.ports.kwok),
+            format!("--tls-cert-file={}", self.file("serving.crt").display()),
+            format!("--tls-private-key-file={}", self.file("serving.key").display()),
+        ])
     }
 
     /// What the scheduler and the controller manager have in common.

@@ -26,7 +26,8 @@
 //!
 //! No client library is included: point yours at [`ControlPlane::kubeconfig_path`], or at the address,
 //! authority and token.
-//! No kubelet runs, so pods that are bound stay Pending.
+//! No kubelet runs, so pods that are bound stay Pending, unless KWOK is added (`with_kwok`), which plays the
+//! machines.
 //!
 //! Processes end with the [`ControlPlane`] that owns them, when a test panics, and also when the test process
 //! is killed.

@@ -31,6 +31,16 @@ const ATTEMPTS: u32 = 3;
 /// Go names the failing package last, so the end of its output is what explains a failed build.
 const SHOWN_LINES: usize = 15;
 
+const KWOK: &str = "sigs.k8s.io/kwok";
+/// What KWOK does with nodes and pods: at once whatever is asked for, and signs of life.
+const KWOK_STAGES: [&str; 5] = [
+    "node/fast/node-initialize",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease",
+    "pod/fast/pod-ready",
+    "pod/fast/pod-complete",
+    "pod/fast/pod-delete",
+];
+
 /// A program that the tests build from its Go module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
@@ -48,6 +58,8 @@ pub enum Tool {
     OldKubectl,
     /// The chart renderer and installer.
     Helm,
+    /// The simulator that keeps nodes without machines alive.
+    Kwok,
 }
 
 /// Where a tool comes from.
@@ -64,7 +76,7 @@ struct Source {
 
 impl Tool {
     /// Every tool, in the order in which [`build_all`] builds them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -72,6 +84,7 @@ impl Tool {
         Self::Kubectl,
         Self::OldKubectl,
         Self::Helm,
+        Self::Kwok,
     ];
 
     /// The file name of the program.
@@ -84,6 +97,7 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::OldKubectl => "kubectl-1.32",
             Self::Helm => "helm",
+            Self::Kwok => "kwok",
         }
     }
 
@@ -111,13 +125,19 @@ impl Tool {
                 package: "helm.sh/helm/v3/cmd/helm",
                 duration: "about 2 minutes",
             },
+            Self::Kwok => Source {
+                folder: "kwok",
+                module: KWOK,
+                package: "sigs.k8s.io/kwok/cmd/kwok",
+                duration: "about 3 minutes",
+            },
         }
     }
 
     /// Linker flags: no debug information, and the version that the project's own release build would stamp.
     fn ldflags(self, version: &str, go_mod: &str) -> Result<String> {
         let stamps = match self {
-            Self::Etcd => vec![],
+            Self::Etcd | Self::Kwok => vec![],
             Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => {
                 let (major, minor) = major_minor(version)?;
                 let package = "k8s.io/component-base/version";
@@ -164,6 +184,11 @@ const fn kubernetes(package: &'static str) -> Source {
 /// The path of the finished program, which is built first if the cache does not hold it.
 pub fn path(tool: Tool) -> Result<PathBuf> {
     Workshop::from_environment()?.path(tool)
+}
+
+/// The file that tells KWOK what to do with nodes and pods; it is kept beside the program.
+pub fn kwok_stages() -> Result<PathBuf> {
+    Workshop::from_environment()?.kwok_stages()
 }
 
 /// Builds every tool that the cache does not hold and returns their paths.
@@ -235,6 +260,31 @@ impl Workshop {
             fs::rename(&partial, &finished)?;
         }
         Ok(finished)
+    }
+
+    fn kwok_stages(&self) -> Result<PathBuf> {
+        let stages = self.path(Tool::Kwok)?.with_file_name("stages.yaml");
+        if stages.exists() {
+            return Ok(stages);
+        }
+        let pin = self.pin(Tool::Kwok)?;
+        let fetched = self.go(&pin).args(["mod", "download", "-json", KWOK]).output()?;
+        let text = both_streams(&fetched);
+        let described: serde_json::Value = serde_json::from_slice(&fetched.stdout).with_context(|| {
+            format!("go mod download of {KWOK} failed:\n{}", last_lines(&text, SHOWN_LINES))
+        })?;
+        let module = described["Dir"].as_str().with_context(|| format!("{KWOK} is not there: {text}"))?;
+        let mut all = String::new();
+        for stage in KWOK_STAGES {
+            let file = Path::new(module).join(format!("kustomize/stage/{stage}.yaml"));
+            let text = fs::read_to_string(&file);
+            all.extend(["---\n", &text.with_context(|| format!("cannot read {}", file.display()))?, "\n"]);
+        }
+        // Others may be about to do the same: each writes a file of its own, and the last one counts.
+        let mut partial = tempfile::NamedTempFile::new_in(stages.parent().unwrap_or(&self.cache))?;
+        partial.write_all(all.as_bytes())?;
+        partial.persist(&stages)?;
+        Ok(stages)
     }
 
     fn pin(&self, tool: Tool) -> Result<Pin> {

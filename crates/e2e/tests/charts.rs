@@ -9,6 +9,8 @@ use e2e::ControlPlane;
 use e2e::tools::{self, Tool};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/karpenter-crd");
+const CONTROLLER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/karpenter");
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 const PROVIDERS: [&str; 3] = ["kwok", "aws", "azure"];
 
 fn helm(arguments: &[&str]) -> Result<Output> {
@@ -30,8 +32,81 @@ fn committed(provider: &str) -> Result<Vec<String>> {
 }
 
 #[test]
-fn the_chart_has_no_faults_that_helm_finds() -> Result<()> {
-    text(helm(&["lint", "--strict", CHART])?)?;
+fn the_charts_have_no_faults_that_helm_finds_and_can_be_packaged() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for chart in [CHART, CONTROLLER] {
+        text(helm(&["lint", "--strict", chart])?)?;
+        let into = folder.path().to_string_lossy();
+        text(helm(&["package", chart, "--destination", &into])?)?;
+    }
+    assert_eq!(fs::read_dir(folder.path())?.count(), 2);
+    Ok(())
+}
+
+/// The controller's chart for a provider, with what that provider requires.
+fn controller(provider: &str, more: &[&str]) -> Result<String> {
+    let provider = format!("provider={provider}");
+    let mut arguments =
+        vec!["template", "karpenter", CONTROLLER, "--namespace=karpenter", "--set", &provider];
+    arguments.extend(["--set", "settings.clusterName=mine"]);
+    arguments.extend(more);
+    text(helm(&arguments)?)
+}
+
+#[test]
+fn a_real_server_accepts_what_the_controllers_chart_renders_and_the_examples() -> Result<()> {
+    let plane = ControlPlane::builder().start()?;
+    plane.kubectl(&["create", "namespace", "karpenter"])?;
+    for provider in PROVIDERS {
+        let dry = ["apply", "--dry-run=server", "--filename=-"];
+        plane.kubectl_with_input(&dry, &controller(provider, &[])?)?;
+        let full = ["--values", &format!("{}/tests/charts/values.yaml", env!("CARGO_MANIFEST_DIR"))];
+        let rendered = controller(provider, &full)?;
+        // Its definition comes with the Prometheus operator.
+        let known: Vec<&str> =
+            rendered.split("---\n").filter(|part| !part.contains("kind: ServiceMonitor")).collect();
+        assert_eq!(rendered.split("---\n").count(), known.len() + 1, "there is one ServiceMonitor");
+        plane.kubectl_with_input(&dry, &known.join("---\n"))?;
+
+        let crds = text(helm(&["template", CHART, "--set", &format!("provider={provider}")])?)?;
+        plane.kubectl_with_input(&["apply", "--server-side", "--force-conflicts", "--filename=-"], &crds)?;
+        plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])?;
+        let examples = format!("{EXAMPLES}/{provider}");
+        plane.kubectl(&["apply", "--dry-run=server", "--filename", &examples])?;
+    }
+    plane.kubectl(&["apply", "--dry-run=server", "--filename", &format!("{EXAMPLES}/inflate.yaml")])?;
+    Ok(())
+}
+
+#[test]
+fn settings_reach_the_controller_as_upstreams_chart_writes_them() -> Result<()> {
+    let rendered =
+        controller("aws", &["--set", "settings.featureGates.nodeRepair=true", "--set", "logLevel=debug"])?;
+    for expected in [
+        "NodeRepair=true",
+        "ReservedCapacity=true",
+        "- name: CLUSTER_NAME\n              value: \"mine\"",
+        "- name: LOG_LEVEL\n              value: \"debug\"",
+        "- name: BATCH_IDLE_DURATION\n              value: \"1s\"",
+        "- name: VM_MEMORY_OVERHEAD_PERCENT\n              value: \"0.075\"",
+        "resources: [ec2nodeclasses, ec2nodeclasses/status]",
+    ] {
+        assert!(rendered.contains(expected), "{expected} is not in\n{rendered}");
+    }
+    assert!(!controller("kwok", &[])?.contains("CLUSTER_NAME"));
+    Ok(())
+}
+
+#[test]
+fn the_controllers_chart_says_what_it_misses() -> Result<()> {
+    for (set, expected) in [
+        ("provider=gcp", r#"provider "gcp" is unknown: expected kwok, aws or azure"#),
+        ("provider=aws", "settings.clusterName is required with provider aws"),
+    ] {
+        let output = helm(&["template", CONTROLLER, "--set", set])?;
+        let error = String::from_utf8(output.stderr)?;
+        assert!(!output.status.success() && error.contains(expected), "{error}");
+    }
     Ok(())
 }
 

@@ -8,8 +8,9 @@ use crate::body::DeleteOptions;
 use crate::chores::{self, CUSTOM_CLEANUP};
 use crate::refusal::Refusal;
 use crate::resources::Resource;
-use crate::state::{State, time_text};
+use crate::state::State;
 use crate::store::{Key, Object};
+use crate::time;
 use crate::write::{deleted_status, is_finished};
 
 /// The finalizer that waits for dependents.
@@ -193,7 +194,7 @@ fn mark(state: &State, object: &mut Value, grace: i64) {
     let end = now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
     let metadata = &mut object["metadata"];
     if !deleting || grace > 0 {
-        metadata["deletionTimestamp"] = Value::from(time_text(end));
+        metadata["deletionTimestamp"] = Value::from(time::seconds(end));
     }
     metadata["deletionGracePeriodSeconds"] = Value::from(grace);
     if !deleting && let Some(generation) = metadata["generation"].as_i64() {

@@ -47,8 +47,10 @@ pub fn is_built_in(group: &str, kind: &str) -> bool {
 
 /// Brings a built-in object into the form in which it is stored: defaults filled in, unknown fields and empty
 /// values gone, quantities and times in canonical text. Custom objects are left alone.
-pub fn default(context: &Context<'_>, object: &mut Value) {
-    shape::pass_through(context.group, context.kind, object, &defaults::fill);
+///
+/// `before` is the stored object that this one replaces: what both have in common is in that form already.
+pub fn default(context: &Context<'_>, object: &mut Value, before: Option<&Value>) {
+    shape::pass_through(context.group, context.kind, object, before, &defaults::fill);
 }
 
 /// Resets what clients cannot choose on creation, and starts the generation where the kind has one.

@@ -35,6 +35,7 @@ mod service;
 mod state;
 mod store;
 pub mod table;
+mod time;
 mod watch;
 mod write;
 

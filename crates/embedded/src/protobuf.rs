@@ -10,6 +10,8 @@ use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::time;
+
 /// How a protobuf body of Kubernetes begins.
 pub(crate) const MAGIC: &[u8] = b"k8s\0";
 /// The content type of such bodies.
@@ -202,7 +204,7 @@ fn read_value(kind: &str, wire: &Wire<'_>, depth: usize) -> Option<Value> {
         ("f", Wire::Fixed(bits)) => Value::from(f64::from_bits(*bits)),
         ("y", Wire::Bytes(bytes)) => Value::from(BASE64_STANDARD.encode(bytes)),
         ("q", Wire::Bytes(bytes)) => inner_text(bytes, 1)?,
-        ("t", Wire::Bytes(bytes)) => time(bytes)?,
+        ("t", Wire::Bytes(bytes)) => read_time(bytes)?,
         ("n", Wire::Bytes(bytes)) => number_or_text(bytes)?,
         ("r", Wire::Bytes(bytes)) => {
             let json = wires(bytes)?.into_iter().find_map(|(_, wire)| match wire {
@@ -243,7 +245,7 @@ fn number_or_text(bytes: &[u8]) -> Option<Value> {
 }
 
 /// A time; the empty message is no time.
-fn time(bytes: &[u8]) -> Option<Value> {
+fn read_time(bytes: &[u8]) -> Option<Value> {
     if bytes.is_empty() {
         return Some(Value::Null);
     }
@@ -255,13 +257,8 @@ fn time(bytes: &[u8]) -> Option<Value> {
             _ => {}
         }
     }
-    let time = Timestamp::new(seconds, nanos).ok()?;
-    let text = if nanos == 0 {
-        time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-    } else {
-        time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
-    };
-    Some(Value::from(text))
+    let moment = Timestamp::new(seconds, nanos).ok()?;
+    Some(Value::from(if nanos == 0 { time::seconds(moment) } else { time::micros(moment) }))
 }
 
 #[cfg(test)]

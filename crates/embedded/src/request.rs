@@ -1,5 +1,7 @@
 //! What a request asks for: its path, its query, and the form of answer it accepts.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
@@ -43,12 +45,12 @@ pub(crate) struct ObjectPath {
 
 impl Route {
     pub(crate) fn of(path: &str) -> Self {
-        let segments: Vec<String> = path
+        let segments: Vec<Cow<'_, str>> = path
             .split('/')
             .filter(|segment| !segment.is_empty())
-            .map(|segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned())
+            .map(|segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy())
             .collect();
-        let words: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let words: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
         match words.as_slice() {
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,

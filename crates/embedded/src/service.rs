@@ -273,10 +273,15 @@ impl Call<'_> {
 
     /// An answer with an object that was just written.
     fn written(&self, state: &State, code: StatusCode, mut object: Value, write: Write<'_>) -> Answer {
+        let writer = Writer::new(self.request, self.resource, state.clock.now());
+        if let Some(stored) = &write.stored {
+            let mut answer = Answer::bytes(code, writer.object(stored));
+            answer.warnings = write.warnings;
+            return answer;
+        }
         if self.resource.group == "events.k8s.io" {
             events::from_core(&mut object);
         }
-        let writer = Writer::new(self.request, self.resource, state.clock.now());
         let mut answer = Answer::json(code, &writer.formed(object));
         answer.warnings = write.warnings;
         answer
@@ -295,7 +300,7 @@ impl Call<'_> {
         }
         let mut write = Write::new(self.request, self.resource, self.path);
         write.duplicates = duplicates;
-        write.decode(&mut object)?;
+        write.decode(&mut object, None)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
         }
@@ -349,11 +354,11 @@ impl Call<'_> {
     fn replace(&self, state: &mut State, write: &mut Write<'_>, old: &Arc<Object>) -> Result<Value, Refusal> {
         let (mut object, duplicates) = body::read(self.request, &self.resource.kind)?;
         write.duplicates = duplicates;
-        write.decode(&mut object)?;
+        write.decode(&mut object, None)?;
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
         }
-        write.update(state, old, object)
+        write.update(state, old.value(self.resource), object)
     }
 
     fn patch(&self) -> Result<Answer, Refusal> {
@@ -372,14 +377,20 @@ impl Call<'_> {
         old: &Arc<Object>,
     ) -> Result<Value, Refusal> {
         let writer = Writer::new(self.request, self.resource, state.clock.now());
-        let mut object = writer.value(old);
-        kind.patch(&mut object, &self.request.body, self.resource)?;
-        let text = object.to_string();
-        write.decode(&mut object).map_err(|refusal| patch_kind::unreadable(&text, &refusal))?;
+        let mut before = writer.value(old);
+        let patched = || {
+            let mut object = before.clone();
+            kind.patch(&mut object, &self.request.body, self.resource).map(|()| object)
+        };
+        let mut object = patched()?;
+        if let Err(refusal) = write.decode(&mut object, Some(&before)) {
+            return Err(patch_kind::unreadable(&patched()?.to_string(), &refusal));
+        }
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
+            before = old.value(self.resource);
         }
-        write.update(state, old, object)
+        write.update(state, before, object)
     }
 
     fn apply(&self) -> Result<Answer, Refusal> {
@@ -417,7 +428,7 @@ impl Call<'_> {
             events::to_core(&mut object);
         }
         let (code, object) = match old {
-            Some(old) => (StatusCode::OK, write.store_applied(&mut state, &old, object)?),
+            Some(old) => (StatusCode::OK, write.update(&mut state, old.value(self.resource), object)?),
             None if self.path.subresource.is_empty() => {
                 let created = write.create(&mut state, object)?;
                 if self.resource.is("apiextensions.k8s.io", "CustomResourceDefinition") && !write.dry_run {
@@ -550,7 +561,8 @@ impl Call<'_> {
         let mut write = Write::new(self.request, self.resource, self.path);
         let mut state = self.service.lock();
         let old = self.found(&state)?;
-        let mut object = old.value(self.resource);
+        let before = old.value(self.resource);
+        let mut object = before.clone();
         let mut shown = scale::of(self.resource, &object)?;
         if self.request.method == Method::PATCH {
             let kind = PatchKind::of(&self.request.content_type).ok_or_else(Refusal::unknown_media_type)?;
@@ -563,7 +575,7 @@ impl Call<'_> {
             return Err(Refusal::stale(self.resource.target(), &self.path.name));
         }
         scale::apply(self.resource, &mut object, &shown)?;
-        let object = write.update(&mut state, &old, object)?;
+        let object = write.update(&mut state, before, object)?;
         chores::run(&mut state);
         Ok(Answer::json(StatusCode::OK, &scale::of(self.resource, &object)?))
     }

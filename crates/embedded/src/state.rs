@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use clock::Clock;
-use jiff::Timestamp;
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
@@ -13,6 +12,7 @@ use serde_json::Value;
 use crate::kinds;
 use crate::resources::{Registry, Resource};
 use crate::store::{CollectionId, Key, Object, Place, Store};
+use crate::time;
 
 /// What Kubernetes uses for random ends of names: no vowels, so that no words appear.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -48,7 +48,7 @@ impl State {
 
     /// The time now, as objects carry it.
     pub(crate) fn now(&self) -> String {
-        time_text(self.clock.now())
+        time::seconds(self.clock.now())
     }
 
     pub(crate) fn new_uid(&mut self) -> String {
@@ -110,11 +110,6 @@ impl State {
             self.registry.undefine(value);
         }
     }
-}
-
-/// A time as Kubernetes writes it: whole seconds in UTC.
-pub(crate) fn time_text(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The fields of a kind that field selectors may ask about, besides name and namespace.

@@ -123,13 +123,17 @@ impl Store {
         self.revision = object.revision;
         self.note(id, false, &object.json);
         let object = Arc::new(object);
-        if let Some(old) = self.get(id, &object.key).cloned() {
-            self.forget(id, &old);
-        }
-        let place = (id, object.key.clone());
-        self.by_uid.insert(object.uid.clone(), place.clone());
-        for owner in &object.owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
+        let old = self.get(id, &object.key).cloned();
+        let indexed = old.as_ref().is_some_and(|old| old.uid == object.uid && old.owners == object.owners);
+        if !indexed {
+            if let Some(old) = old {
+                self.forget(id, &old);
+            }
+            let place = (id, object.key.clone());
+            self.by_uid.insert(object.uid.clone(), place.clone());
+            for owner in &object.owners {
+                self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
+            }
         }
         self.collections[id.0].put(object.clone(), self.history);
         object

@@ -4,11 +4,12 @@ mod kept;
 mod peculiar;
 mod types;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use self::kept::{keep_server_fields, prepare_custom_update, without_times};
+use self::kept::{is_same, keep_server_fields, prepare_custom_update};
 use self::peculiar::{checks_metadata_once, count_template, needs_version, takes_any_finalizer};
 pub(crate) use self::types::{check_type, go_type};
 use crate::admission;
@@ -46,6 +47,8 @@ pub(crate) struct Write<'a> {
     replaces: bool,
     /// Whether server-side apply made the object, with its managed fields.
     pub(crate) applies: bool,
+    /// What the write left in the store.
+    pub(crate) stored: Option<Arc<Object>>,
 }
 
 impl<'a> Write<'a> {
@@ -60,6 +63,7 @@ impl<'a> Write<'a> {
             duplicates: Vec::new(),
             replaces: request.method == http::Method::PUT,
             applies: false,
+            stored: None,
         }
     }
 
@@ -70,11 +74,13 @@ impl<'a> Write<'a> {
     }
 
     /// Checks what a client sent against the type and takes out what the type does not have.
-    pub(crate) fn decode(&mut self, object: &mut Value) -> Result<(), Refusal> {
+    ///
+    /// `before` is the object that a patch changed, if there is one.
+    pub(crate) fn decode(&mut self, object: &mut Value, before: Option<&Value>) -> Result<(), Refusal> {
         check_type(self.resource, object)?;
-        let unknown = self.unknown_fields(object)?;
-        let (kind, version) = (&self.resource.kind, &self.resource.version);
-        self.note_unknown(&kind.clone(), &version.clone(), unknown)
+        let unknown = self.unknown_fields(object, before)?;
+        let resource = self.resource;
+        self.note_unknown(&resource.kind, &resource.version, unknown)
     }
 
     /// Warns of fields that the type does not have, or refuses them.
@@ -104,11 +110,11 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn unknown_fields(&self, object: &mut Value) -> Result<Vec<String>, Refusal> {
+    fn unknown_fields(&self, object: &mut Value, before: Option<&Value>) -> Result<Vec<String>, Refusal> {
         if self.resource.custom.is_some() {
             schema::decode_custom(self.resource.schema(), object)
         } else {
-            schema::decode_built_in(self.resource.schema(), object)
+            schema::decode_changed(self.resource.schema(), object, before)
         }
     }
 
@@ -117,7 +123,7 @@ impl<'a> Write<'a> {
         if applied["kind"] != self.resource.kind.as_str() {
             return Err(Refusal::bad_request(format!("invalid object type: {}", shown_type(applied))));
         }
-        let why = match self.unknown_fields(&mut applied.clone()) {
+        let why = match self.unknown_fields(&mut applied.clone(), None) {
             Ok(unknown) => match unknown.first() {
                 Some(path) => format!(".{path}: field not declared in schema"),
                 None => return Ok(()),
@@ -152,11 +158,12 @@ impl<'a> Write<'a> {
                 metadata.remove(*field);
             }
         }
-        self.fill_defaults(&mut object, &namespace, &now);
+        self.fill_defaults(&mut object, None, &namespace, &now);
         // Server-side apply tracks its own.
         if !applied {
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
-            self.track(None, &mut object, &now);
+            let fields = self.fields_after(None, &object, &now);
+            managed_fields::set_managed_fields(&mut object, fields);
         }
         self.name(state, &mut object, &namespace)?;
         object["metadata"]["creationTimestamp"] = Value::from(now.as_str());
@@ -172,7 +179,7 @@ impl<'a> Write<'a> {
         }
         admission::allocate(state, resource, &mut object);
         if !self.dry_run {
-            state.put(resource, &mut object);
+            self.stored = Some(state.put(resource, &mut object));
         }
         Ok(object)
     }
@@ -187,38 +194,30 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Notes who set what; to be called when all defaults are filled in and nothing else is decided yet.
-    fn track(&self, before: Option<&Value>, object: &mut Value, now: &str) {
+    /// Who set what, as managed fields tell it; to be called when all defaults are filled in and nothing else is
+    /// decided yet.
+    fn fields_after(&self, before: Option<&Value>, object: &Value, now: &str) -> Option<Value> {
         let before = before.map(|before| self.tracked(before));
-        let mut tracked = self.tracked(object);
-        managed_fields::track_update(
-            before.as_ref(),
-            &mut tracked,
-            &self.manager(now),
-            self.resource.schema(),
-        );
-        match tracked["metadata"]["managedFields"].take() {
-            Value::Null => {
-                object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
-            }
-            fields => object["metadata"]["managedFields"] = fields,
-        }
+        let schema = self.resource.schema();
+        managed_fields::after_update(before.as_deref(), &self.tracked(object), &self.manager(now), schema)
     }
 
     /// The object in the form in which its fields have owners.
-    fn tracked(&self, object: &Value) -> Value {
-        let mut tracked = object.clone();
+    fn tracked<'b>(&self, object: &'b Value) -> Cow<'b, Value> {
+        let mut tracked = Cow::Borrowed(object);
         if self.resource.custom.is_some() {
             return tracked;
         }
         if self.resource.group == "events.k8s.io" {
-            events::from_core(&mut tracked);
+            events::from_core(tracked.to_mut());
         }
         if self.resource.is("apps", "DaemonSet") {
-            count_template(&mut tracked);
+            count_template(tracked.to_mut());
         }
         // Fields that are always written, if as null, are not set by anybody.
-        if let Some(map) = tracked.as_object_mut() {
+        if object.as_object().is_some_and(|map| map.values().any(Value::is_null))
+            && let Some(map) = tracked.to_mut().as_object_mut()
+        {
             map.retain(|_, value| !value.is_null());
         }
         tracked
@@ -288,11 +287,11 @@ impl<'a> Write<'a> {
     }
 
     /// The defaults that belong to the type.
-    fn fill_defaults(&self, object: &mut Value, namespace: &str, now: &str) {
+    fn fill_defaults(&self, object: &mut Value, before: Option<&Value>, namespace: &str, now: &str) {
         if self.resource.custom.is_some() {
             self.resource.schema().apply_defaults(object);
         } else {
-            kinds::default(&self.context(namespace, now), object);
+            kinds::default(&self.context(namespace, now), object, before);
         }
     }
 
@@ -365,55 +364,41 @@ impl<'a> Write<'a> {
         Refusal::invalid(self.resource.told_group(), &self.resource.kind, name_of(object), errors)
     }
 
-    /// Replaces an object and returns it as stored.
+    /// Replaces the object `before` and returns it as stored.
     ///
     /// Without a resource version in `object` the write is unconditional.
     pub(crate) fn update(
         &mut self,
         state: &mut State,
-        old: &Arc<Object>,
-        object: Value,
-    ) -> Result<Value, Refusal> {
-        self.change(state, old, object, true)
-    }
-
-    /// Stores an object that server-side apply made, whose managed fields are right already.
-    pub(crate) fn store_applied(
-        &mut self,
-        state: &mut State,
-        old: &Arc<Object>,
-        object: Value,
-    ) -> Result<Value, Refusal> {
-        self.change(state, old, object, false)
-    }
-
-    fn change(
-        &mut self,
-        state: &mut State,
-        old: &Arc<Object>,
+        before: Value,
         mut object: Value,
-        track: bool,
     ) -> Result<Value, Refusal> {
         let now = state.now();
-        let before = old.value(self.resource);
         self.check_identity(&before, &mut object)?;
         keep_server_fields(&before, &mut object);
-        self.fill_defaults(&mut object, &self.path.namespace, &now);
-        if track {
-            self.track(Some(&before), &mut object, &now);
-        }
+        self.fill_defaults(&mut object, Some(&before), &self.path.namespace, &now);
+        // Server-side apply tracks its own.
+        let fields = if self.applies {
+            object["metadata"].get("managedFields").cloned()
+        } else {
+            self.fields_after(Some(&before), &object, &now)
+        };
         self.prepare_update(&before, &mut object, &now);
+        // Finalizers of a namespace belong to nobody.
+        if self.path.subresource != "finalize" {
+            managed_fields::set_managed_fields(&mut object, fields);
+        }
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
-        Ok(self.store_update(state, &before, object))
+        Ok(self.store_update(state, before, object))
     }
 
-    fn store_update(&self, state: &mut State, before: &Value, mut object: Value) -> Value {
+    fn store_update(&mut self, state: &mut State, mut before: Value, mut object: Value) -> Value {
         // A write that changes nothing is not a change.
-        if without_times(before) == without_times(&object) {
-            return before.clone();
+        if is_same(&before, &object) {
+            return before;
         }
         let done = is_finished(&object);
         if self.dry_run {
@@ -421,9 +406,9 @@ impl<'a> Write<'a> {
         }
         if done {
             // Watchers are told the last state that was stored; the client sees its own change.
-            state.remove(self.resource, &mut before.clone());
+            state.remove(self.resource, &mut before);
         } else {
-            state.put(self.resource, &mut object);
+            self.stored = Some(state.put(self.resource, &mut object));
         }
         object
     }

@@ -75,7 +75,7 @@ fn pointers(value: &Value) -> Vec<String> {
 fn exercise(base: &Value, object: &Value, old: &Value) {
     let context = context(base);
     let mut created = object.clone();
-    kinds::default(&context, &mut created);
+    kinds::default(&context, &mut created, None);
     kinds::prepare_create(&context, &mut created);
     kinds::validate_metadata(&context, &created, true, true);
     kinds::validate_create(&context, &created);
@@ -171,7 +171,7 @@ fn create(mut object: Value) -> Value {
     object["metadata"]["creationTimestamp"] = json!(NOW);
     let own_account =
         ["serviceAccountName", "serviceAccount"].iter().any(|key| object["spec"].get(*key).is_some());
-    kinds::default(&context, &mut object);
+    kinds::default(&context, &mut object, None);
     if context.kind == "Pod"
         && let Err(why) = kinds::admit_priority(&mut object, None)
     {
@@ -203,7 +203,7 @@ fn change(verb: &str, mut object: Value, old: &Value) -> Value {
     let context = context(&copy);
     // The store's part.
     object["metadata"]["resourceVersion"] = json!("1");
-    kinds::default(&context, &mut object);
+    kinds::default(&context, &mut object, None);
     let mut errors;
     if verb == "status" {
         kinds::prepare_status_update(&context, &mut object, old);

@@ -8,14 +8,19 @@ pub mod context;
 pub mod disruption;
 mod managed;
 pub mod metrics;
+pub mod node;
+pub mod node_claim;
 pub mod node_claim_disruption;
 pub mod node_pool;
 pub mod provisioner;
 mod retry;
+mod run;
 mod status;
 #[cfg(test)]
 mod testing;
 mod text;
+mod watching;
 mod wiring;
 
 pub use context::Context;
+pub use run::{Parts, run};

@@ -135,9 +135,24 @@ impl Api {
         self.patch_at(key, "/status", change).await
     }
 
+    /// Changes an object by a strategic merge patch, which adds to lists. Custom resources have none.
+    pub async fn patch_strategic<K: Watched>(&self, key: &Key, change: &Value) -> Result<Arc<K>, Error> {
+        self.patch_with(key, "", "application/strategic-merge-patch+json", change).await
+    }
+
     async fn patch_at<K: Watched>(&self, key: &Key, part: &str, change: &Value) -> Result<Arc<K>, Error> {
+        self.patch_with(key, part, "application/merge-patch+json", change).await
+    }
+
+    async fn patch_with<K: Watched>(
+        &self,
+        key: &Key,
+        part: &str,
+        content_type: &str,
+        change: &Value,
+    ) -> Result<Arc<K>, Error> {
         let path = format!("{}{part}?fieldManager={MANAGER}", self.path(K::KIND, key));
-        let patched = self.send(Method::PATCH, &path, "application/merge-patch+json", change).await;
+        let patched = self.send(Method::PATCH, &path, content_type, change).await;
         match patched {
             Ok(patched) => Ok(self.cluster.answer::<K>(patched)),
             Err(error) => {

@@ -11,6 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -58,6 +59,16 @@ pub trait Reconcile: Send + Sync + 'static {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome>;
 }
 
+tokio::task_local! {
+    static CURRENT: &'static str;
+}
+
+/// The name of the controller that runs this code, for metrics and logs of what it calls; empty if none does.
+/// Tasks that it spawned do not belong to it.
+pub fn current() -> &'static str {
+    CURRENT.try_with(|name| *name).unwrap_or_default()
+}
+
 /// How a controller works.
 pub struct Controller {
     /// Its name in logs and metrics.
@@ -87,6 +98,8 @@ impl Controller {
         metrics.set(&names::MAX_CONCURRENT_RECONCILES, &[name], workers as f64);
         queue.measure(name, &metrics);
         let measures = Arc::new(Measures::new(name, &metrics));
+        // What is under way ends with this future.
+        let mut running = JoinSet::new();
         loop {
             if leads.wait_for(|leads| *leads).await.is_err() {
                 return;
@@ -101,10 +114,11 @@ impl Controller {
             let measures = Arc::clone(&measures);
             let span = tracing::info_span!("reconcile", controller = name, key = %key, reconcileID = %reconcile_id());
             let work = async move {
-                one(&*reconcile, &key, &queue, &measures).await;
+                one(name, &*reconcile, &key, &queue, &measures).await;
                 drop(slot);
             };
-            tokio::spawn(work.instrument(span));
+            running.spawn(work.instrument(span));
+            while running.try_join_next().is_some() {}
         }
     }
 }
@@ -158,10 +172,17 @@ fn reconcile_id() -> String {
 }
 
 /// Looks at one key, whatever happens.
-async fn one(reconcile: &dyn Reconcile, key: &Key, queue: &Queue, measures: &Measures) {
+async fn one(
+    name: &'static str,
+    reconcile: &dyn Reconcile,
+    key: &Key,
+    queue: &Queue,
+    measures: &Measures,
+) {
     let start = Instant::now();
-    measures.active.add(1.0);
-    let outcome = AssertUnwindSafe(reconcile.reconcile(key)).catch_unwind().await;
+measures.active.add(1.0);
+    let work = CURRENT.scope(name, reconcile.reconcile(key));
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
     measures.active.add(-1.0);
     measures.time.observe(start.elapsed().as_secs_f64());
     let result = match outcome {

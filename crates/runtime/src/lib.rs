@@ -14,9 +14,12 @@ pub mod controller;
 pub mod events;
 pub mod leader;
 pub mod limit;
+pub mod logs;
+pub mod measure;
 pub mod metrics;
 pub mod queue;
 mod random;
+pub mod serve;
 pub mod settings;
 pub mod watch;
 

@@ -14,6 +14,8 @@
 //! Everything runs on one thread under a paused clock: an hour passes as soon as nobody has anything to do,
 //! and the same seed gives the same history.
 
+pub mod scenarios;
+pub mod stage;
 mod world;
 
 pub use world::{Builder, World};

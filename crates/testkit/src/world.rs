@@ -132,11 +132,11 @@ impl World {
     }
 
     /// Lets something run beside the cluster until the world ends.
-    pub fn spawn<F>(&self, future: F)
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.runtime.spawn(future);
+        self.runtime.spawn(future)
     }
 
     /// Lets time pass.

@@ -27,7 +27,7 @@ cargo xtask bench [--peer]  time plans for large clusters, with --peer side by s
 cargo xtask instructions [--update]  count instructions of the solver, fail if they grew
 cargo xtask differential record FIRST..END  draw clusters from seeds and keep what upstream decides
 cargo xtask differential show SEED          write the cluster of a seed as files
-cargo xtask tools           build etcd, Kubernetes and Helm from their Go modules (once, cached)";
+cargo xtask tools           build etcd, Kubernetes, Helm and KWOK from their Go modules (once, cached)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -93,6 +93,18 @@ define! {
     STATUS_CAPACITY_BUFFER = "operatorpkg.capacitybuffer.status";
 }
 
+/// Controllers of the provider of simulated nodes.
+pub mod kwok {
+    use super::define;
+
+    define! {
+        /// All controllers of the provider.
+        ALL: &str;
+        /// Deletes simulated instances without a NodeClaim, and brings those up that were interrupted.
+        INSTANCE_GARBAGE_COLLECTION = "instance.garbagecollection";
+    }
+}
+
 /// Controllers of the AWS provider.
 pub mod aws {
     use super::define;

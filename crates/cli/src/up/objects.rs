@@ -25,12 +25,19 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Source>> {
         } else {
             std::fs::read_to_string(path).with_context(|| format!("reading {name}"))?
         };
-        let documents: Vec<Value> =
-            serde_saphyr::from_multiple(&text).with_context(|| format!("reading {name}"))?;
-        for (number, document) in documents.into_iter().enumerate() {
-            let origin = format!("{name}, document {}", number + 1);
-            add(document, &origin, &mut sources)?;
-        }
+        sources.extend(parse(&text, &name)?);
+    }
+    Ok(sources)
+}
+
+/// Reads all documents of a manifest.
+pub(crate) fn parse(text: &str, name: &str) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).with_context(|| format!("reading {name}"))?;
+    for (number, document) in documents.into_iter().enumerate() {
+        let origin = format!("{name}, document {}", number + 1);
+        add(document, &origin, &mut sources)?;
     }
     Ok(sources)
 }

@@ -406,6 +406,8 @@ part! {
 kind! {
     /// What configures the instances of a cloud: as much as all clouds have in common.
     NodeClass {
+        /// What it asks for, which only its own cloud understands.
+        spec: serde_json::Value,
         /// How it is.
         status: NodeClassStatus,
     }

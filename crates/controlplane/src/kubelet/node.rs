@@ -37,6 +37,10 @@ pub(crate) fn decide(cache: &Cache, key: &Key, options: &KubeletOptions, now: Ti
         return outcome;
     }
     label_node(node, &mut outcome);
+    if label(&node.metadata, names::STAGE.0) == Some(names::STAGE.1) {
+        // Somebody wants to say themselves how the node is.
+        return outcome;
+    }
     let ready = !matches!(failure(node), Some("never-ready" | "not-ready"));
     let beat = ready_heartbeat(node).map(|time| after(time.0, HEARTBEAT));
     let due = beat.is_none_or(|due| due <= now);
@@ -129,9 +133,14 @@ fn complete(status: &mut NodeStatus, node: &Node, options: &KubeletOptions) {
     for (name, amount) in capacity {
         allocatable.entry(name).or_insert(amount);
     }
+    // Real kubelets leave it alone, but whoever made the node may wait for it.
+    if status.phase.as_deref() == Some("Pending") {
+        status.phase = Some("Running".to_owned());
+    }
     let info = status.node_info.get_or_insert_default();
     if info.kubelet_version.is_empty() {
         let id = crate::template::hash(&name, None);
+        let boot_id = if info.boot_id.is_empty() { id.clone() } else { info.boot_id.clone() };
         *info = NodeSystemInfo {
             architecture: label(&node.metadata, names::ARCH).unwrap_or("amd64").to_owned(),
             operating_system: label(&node.metadata, names::OS).unwrap_or("linux").to_owned(),
@@ -141,8 +150,8 @@ fn complete(status: &mut NodeStatus, node: &Node, options: &KubeletOptions) {
             kernel_version: "6.12.0".to_owned(),
             os_image: "Simulated Linux".to_owned(),
             machine_id: id.clone(),
-            system_uuid: id.clone(),
-            boot_id: id,
+            system_uuid: id,
+            boot_id,
             ..NodeSystemInfo::default()
         };
     }

@@ -106,7 +106,7 @@ pub(super) fn create(context: &Context<'_>, object: &mut Value) {
         _ => {}
     }
     // The written status has the fields that are always there.
-    super::default(context, object);
+    super::default(context, object, None);
     if (group, kind) == ("apps", "DaemonSet")
         && let Some(annotations) = object
             .as_object_mut()
@@ -165,7 +165,7 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => super::crd::stored_versions(object),
         _ => {}
     }
-    super::default(context, object);
+    super::default(context, object, Some(old));
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         // Clients do not choose it.
         match old.at("metadata.generation") {
@@ -300,7 +300,7 @@ pub(super) fn status_update(context: &Context<'_>, object: &mut Value, old: &Val
         }
         _ => {}
     }
-    super::default(context, object);
+    super::default(context, object, Some(old));
 }
 
 fn keep_metadata(object: &mut Value, old: &Value, keys: &[&str]) {

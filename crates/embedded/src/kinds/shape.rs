@@ -6,16 +6,19 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use units::Quantity;
+
+use crate::time;
 
 static TEXT: &str = include_str!("../../data/shapes.txt");
 
 static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes::read(TEXT));
 
 struct Shapes {
-    /// The type of each kind, by `group/Kind`.
-    kinds: BTreeMap<&'static str, &'static str>,
+    /// The type of each kind, by group and kind.
+    kinds: BTreeMap<(&'static str, &'static str), &'static str>,
     types: BTreeMap<&'static str, Vec<Field>>,
 }
 
@@ -54,7 +57,7 @@ impl Shapes {
         let (mut kinds, mut types) = (BTreeMap::new(), BTreeMap::new());
         for line in text.lines() {
             if let Some((kind, name)) = line.split_once('=') {
-                kinds.insert(kind, name);
+                kinds.insert(kind.rsplit_once('/').unwrap_or_default(), name);
             } else {
                 let mut words = line.split(' ');
                 let name = words.next().unwrap_or_default();
@@ -138,19 +141,26 @@ impl Shape {
 pub(crate) type Visit<'a> = &'a dyn Fn(&str, &mut Map<String, Value>);
 
 /// Passes an object of a built-in kind through its type; `defaults` fills in structs while they are open.
-/// Objects of other kinds are left alone.
-pub(crate) fn pass_through(group: &str, kind: &str, object: &mut Value, defaults: Visit<'_>) {
-    let key = format!("{group}/{kind}");
-    if let Some(name) = SHAPES.kinds.get(key.as_str()) {
-        let shape = Shape::Struct(name);
-        open(&shape, object, defaults);
-        close(&shape, object);
-    }
+/// Its parts that are as they were `before` passed already, and objects of other kinds are left alone.
+pub(crate) fn pass_through(
+    group: &str,
+    kind: &str,
+    object: &mut Value,
+    before: Option<&Value>,
+    defaults: Visit<'_>,
+) {
+    let Some(name) = SHAPES.kinds.get(&(group, kind)) else { return };
+    let (Some(map), Some(fields)) = (object.as_object_mut(), SHAPES.types.get(name)) else { return };
+    open_struct(name, fields, map, defaults);
+    let is_new = |field: &&Field| before.is_none_or(|before| before.get(field.name) != map.get(field.name));
+    let fields: Vec<&Field> = fields.iter().filter(is_new).collect();
+    open_fields(fields.iter().copied(), map, defaults);
+    close_fields(fields.iter().copied(), map);
 }
 
 /// Whether the kind is one of Kubernetes' own.
 pub(crate) fn is_built_in(group: &str, kind: &str) -> bool {
-    SHAPES.kinds.contains_key(format!("{group}/{kind}").as_str())
+    SHAPES.kinds.contains_key(&(group, kind))
 }
 
 /// A value of a type as Go writes it: fields in the type's order, not the alphabet's.
@@ -200,23 +210,35 @@ fn open(shape: &Shape, value: &mut Value, defaults: Visit<'_>) {
         }
         Shape::Struct(name) => {
             let (Some(map), Some(fields)) = (value.as_object_mut(), SHAPES.types.get(name)) else { return };
-            map.retain(|key, value| !value.is_null() && fields.iter().any(|field| field.name == key));
-            for field in fields {
-                if matches!(field.shape, Shape::Struct(_)) {
-                    map.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
-                }
-            }
-            defaults(name, map);
-            for field in fields {
-                if let Some(value) = map.get_mut(field.name) {
-                    open(&field.shape, value, defaults);
-                }
-            }
+            open_struct(name, fields, map, defaults);
+            open_fields(fields.iter(), map, defaults);
         }
         Shape::Quantity => canonical_quantity(value),
-        Shape::Time => canonical_time(value, "%Y-%m-%dT%H:%M:%SZ"),
-        Shape::MicroTime => canonical_time(value, "%Y-%m-%dT%H:%M:%S.%6fZ"),
+        Shape::Time => canonical_time(value, time::SECONDS, time::seconds),
+        Shape::MicroTime => canonical_time(value, time::MICROS, time::micros),
         Shape::Text | Shape::Integer | Shape::Bool | Shape::Float | Shape::Bytes | Shape::Opaque => {}
+    }
+}
+
+fn open_struct(name: &str, fields: &[Field], map: &mut Map<String, Value>, defaults: Visit<'_>) {
+    map.retain(|key, value| !value.is_null() && fields.iter().any(|field| field.name == key));
+    for field in fields {
+        if matches!(field.shape, Shape::Struct(_)) && !map.contains_key(field.name) {
+            map.insert(field.name.to_owned(), Value::Object(Map::new()));
+        }
+    }
+    defaults(name, map);
+}
+
+fn open_fields<'a>(
+    fields: impl Iterator<Item = &'a Field>,
+    map: &mut Map<String, Value>,
+    defaults: Visit<'_>,
+) {
+    for field in fields {
+        if let Some(value) = map.get_mut(field.name) {
+            open(&field.shape, value, defaults);
+        }
     }
 }
 
@@ -236,22 +258,26 @@ fn close(shape: &Shape, value: &mut Value) {
         }
         Shape::Struct(name) => {
             let (Some(map), Some(fields)) = (value.as_object_mut(), SHAPES.types.get(name)) else { return };
-            for field in fields {
-                if let Some(value) = map.get_mut(field.name) {
-                    close(&field.shape, value);
-                    if field.shape.is_empty(value) {
-                        map.remove(field.name);
-                    }
-                }
-                if !map.contains_key(field.name)
-                    && let Some(mut empty) = field.empty()
-                {
-                    close(&field.shape, &mut empty);
-                    map.insert(field.name.to_owned(), empty);
-                }
-            }
+            close_fields(fields.iter(), map);
         }
         _ => {}
+    }
+}
+
+fn close_fields<'a>(fields: impl Iterator<Item = &'a Field>, map: &mut Map<String, Value>) {
+    for field in fields {
+        if let Some(value) = map.get_mut(field.name) {
+            close(&field.shape, value);
+            if field.shape.is_empty(value) {
+                map.remove(field.name);
+            }
+        }
+        if !map.contains_key(field.name)
+            && let Some(mut empty) = field.empty()
+        {
+            close(&field.shape, &mut empty);
+            map.insert(field.name.to_owned(), empty);
+        }
     }
 }
 
@@ -276,8 +302,9 @@ fn round_up(value: &mut Value) {
     }
 }
 
-fn canonical_time(value: &mut Value, format: &str) {
-    if let Some(time) = value.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok()) {
-        *value = Value::from(time.strftime(format).to_string());
+fn canonical_time(value: &mut Value, form: &str, written: fn(Timestamp) -> String) {
+    let text = value.as_str().filter(|text| !time::is_written_as(form, text));
+    if let Some(time) = text.and_then(|text| text.parse::<Timestamp>().ok()) {
+        *value = Value::from(written(time));
     }
 }

@@ -98,8 +98,8 @@ impl FieldSet {
             if key == "." {
                 continue;
             }
-            let member = below.as_object()?.is_empty() || below.get(".").is_some();
-            set.entries.insert(Step::read(key)?, Entry { member, below: Self::read(below)? });
+            let entry = Entry { member: is_member(below), below: Self::read(below)? };
+            set.entries.insert(Step::read(key)?, entry);
         }
         Some(set)
     }
@@ -208,6 +208,24 @@ impl FieldSet {
         self
     }
 
+    /// Whether FieldsV1 has every member of this set.
+    pub(crate) fn is_within(&self, fields: &Value) -> bool {
+        self.entries.iter().all(|(step, entry)| {
+            fields
+                .get(step.written())
+                .is_some_and(|below| (!entry.member || is_member(below)) && entry.below.is_within(below))
+        })
+    }
+
+    /// Whether FieldsV1 has no member of this set.
+    pub(crate) fn is_outside(&self, fields: &Value) -> bool {
+        self.entries.iter().all(|(step, entry)| {
+            fields
+                .get(step.written())
+                .is_none_or(|below| !(entry.member && is_member(below)) && entry.below.is_outside(below))
+        })
+    }
+
     /// The set without a path, given as names with dots, and without what is below it.
     pub(crate) fn without(mut self, path: &str) -> Self {
         let (name, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -244,6 +262,11 @@ impl FieldSet {
         }
         set
     }
+}
+
+/// Whether a path of FieldsV1 is a member with `below` below it.
+fn is_member(below: &Value) -> bool {
+    below.as_object().is_some_and(|below| below.is_empty() || below.contains_key("."))
 }
 
 /// A path as messages show it.

@@ -1,6 +1,7 @@
 //! Who set which field: `metadata.managedFields`.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
@@ -26,6 +27,9 @@ pub struct Manager<'a> {
 impl Manager<'_> {
     /// What of a set this manager's write can change.
     pub(crate) fn reach(&self, set: FieldSet) -> FieldSet {
+        if set.is_empty() {
+            return set;
+        }
         self.reset.iter().fold(set, |set, path| set.without(path))
     }
 
@@ -120,12 +124,15 @@ impl Managers {
         Some(Self(managers))
     }
 
-    /// Writes `metadata.managedFields`, appliers first, then by time and name.
+    /// Writes `metadata.managedFields`.
     pub(crate) fn write(&self, object: &mut Value) {
-        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-        metadata.remove("managedFields");
+        set_managed_fields(object, self.written());
+    }
+
+    /// What stands in `metadata.managedFields`, appliers first, then by time and name; nothing without managers.
+    fn written(&self) -> Option<Value> {
         if self.0.is_empty() {
-            return;
+            return None;
         }
         let mut entries: Vec<(&Id, &Owned)> = self.0.iter().collect();
         entries.sort_by_key(|(id, owned)| {
@@ -146,7 +153,7 @@ impl Managers {
             }
             Value::Object(entry)
         });
-        metadata.insert("managedFields".to_owned(), written.collect());
+        Some(written.collect())
     }
 
     /// Takes from all managers but one what changed, and returns what each lost to changed values.
@@ -172,7 +179,7 @@ impl Managers {
 
     /// Notes an update of the object.
     pub(crate) fn note_update(&mut self, old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) {
-        let comparison = manager.reach_of(typed::compare(Type::root(schema), old, new));
+        let comparison = compare(old, new, manager, schema);
         self.take(None, &comparison);
         let set = strip(comparison.modified.union(&comparison.added));
         if !set.is_empty() {
@@ -191,6 +198,9 @@ impl Managers {
     /// Joins the oldest entries of updates when there are more than ten.
     fn cap(&mut self) {
         const MOST: usize = 10;
+        if self.0.len() <= MOST {
+            return;
+        }
         let mut updaters: Vec<(i64, Id)> = self
             .0
             .iter()
@@ -248,14 +258,17 @@ pub(crate) fn strip(set: FieldSet) -> FieldSet {
         "managedFields",
         "resourceVersion",
     ];
-    let mut nobody = FieldSet::default();
-    for name in ["apiVersion", "kind", "metadata"] {
-        nobody.insert(&[Step::field(name)]);
-    }
-    for name in METADATA {
-        nobody.insert(&[Step::field("metadata"), Step::field(name)]);
-    }
-    set.difference(&nobody)
+    static NOBODY: LazyLock<FieldSet> = LazyLock::new(|| {
+        let mut nobody = FieldSet::default();
+        for name in ["apiVersion", "kind", "metadata"] {
+            nobody.insert(&[Step::field(name)]);
+        }
+        for name in METADATA {
+            nobody.insert(&[Step::field("metadata"), Step::field(name)]);
+        }
+        nobody
+    });
+    set.difference(&NOBODY)
 }
 
 /// A copy without `managedFields`, which are no fields of anybody.
@@ -281,6 +294,29 @@ fn is_reset(object: &Value) -> bool {
 
 /// Keeps `metadata.managedFields` of `new` after a create, update or patch; `old` is nothing for a create.
 pub fn track_update(old: Option<&Value>, new: &mut Value, manager: &Manager<'_>, schema: &Schema) {
+    let fields = after_update(old, new, manager, schema);
+    set_managed_fields(new, fields);
+}
+
+/// Puts `metadata.managedFields` in its place.
+pub(crate) fn set_managed_fields(object: &mut Value, fields: Option<Value>) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    match fields {
+        Some(fields) => metadata.insert("managedFields".to_owned(), fields),
+        None => metadata.remove("managedFields"),
+    };
+}
+
+/// The `metadata.managedFields` of `new` after a create, update or patch; `old` is nothing for a create.
+pub(crate) fn after_update(
+    old: Option<&Value>,
+    new: &Value,
+    manager: &Manager<'_>,
+    schema: &Schema,
+) -> Option<Value> {
+    if let Some(renewed) = old.and_then(|old| renewed(old, new, manager, schema)) {
+        return Some(renewed);
+    }
     let live = || old.and_then(Managers::read).unwrap_or_default();
     let mut managers = if !manager.subresource.is_empty() {
         live()
@@ -292,10 +328,51 @@ pub fn track_update(old: Option<&Value>, new: &mut Value, manager: &Manager<'_>,
     };
     // An object that is not tracked stays so.
     if old.is_none() || !managers.0.is_empty() {
-        let before = old.map_or_else(|| empty_object(new, schema), without_managed_fields);
-        managers.note_update(&before, &without_managed_fields(new), manager, schema);
+        match old {
+            Some(old) => managers.note_update(old, new, manager, schema),
+            None => managers.note_update(&empty_object(new, schema), new, manager, schema),
+        }
     }
-    managers.write(new);
+    managers.written()
+}
+
+/// What an update changed of the fields that a manager can own.
+fn compare(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> Comparison {
+    let mut comparison = manager.reach_of(typed::compare(Type::root(schema), old, new));
+    comparison.forget("metadata.managedFields");
+    comparison
+}
+
+/// The entries when a manager sets again what it alone owns, as heartbeats do: only the time of the last is new.
+///
+/// Nothing when more than that changes, or the entry may get another place.
+fn renewed(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> Option<Value> {
+    let live = old.pointer("/metadata/managedFields")?;
+    if manager.subresource.is_empty() && new.pointer("/metadata/managedFields") != Some(live) {
+        return None;
+    }
+    let (last, others) = live.as_array()?.split_last()?;
+    let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_own = text("manager") == manager.name
+        && text("operation") == Operation::Update.as_str()
+        && text("apiVersion") == manager.api_version
+        && text("subresource") == manager.subresource;
+    if !is_own {
+        return None;
+    }
+    let comparison = compare(old, new, manager, schema);
+    let set = &comparison.modified;
+    let alone = comparison.added.is_empty()
+        && comparison.removed.is_empty()
+        && !set.is_empty()
+        && set.is_within(last.get("fieldsV1")?)
+        && others.iter().all(|entry| entry.get("fieldsV1").is_none_or(|fields| set.is_outside(fields)));
+    if !alone {
+        return None;
+    }
+    let mut entries = live.clone();
+    entries.as_array_mut()?.last_mut()?["time"] = json!(manager.now);
+    Some(entries)
 }
 
 /// What an object is compared with when it is created.

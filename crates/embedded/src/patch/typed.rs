@@ -221,6 +221,13 @@ pub(crate) fn compare(type_: Type<'_>, old: &Value, new: &Value) -> Comparison {
 }
 
 impl Comparison {
+    /// Leaves out a path, given as names with dots, and what is below it.
+    pub(crate) fn forget(&mut self, path: &str) {
+        for set in [&mut self.added, &mut self.modified, &mut self.removed] {
+            *set = std::mem::take(set).without(path);
+        }
+    }
+
     fn walk(&mut self, type_: Type<'_>, old: Option<&Value>, new: Option<&Value>, path: &mut Vec<Step>) {
         if old == new {
             return;

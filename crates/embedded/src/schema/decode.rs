@@ -13,11 +13,20 @@ use crate::refusal::Refusal;
 /// Types are checked, nulls dropped, unknown fields removed and their paths returned. Quantities and times are
 /// written as Kubernetes writes them, and fields that Go writes even when they are empty are there.
 pub fn decode_built_in(schema: &Schema, object: &mut Value) -> Result<Vec<String>, Refusal> {
-    let mut decoder = Decoder::default();
+    decode_changed(schema, object, None)
+}
+
+/// Reads a changed object like [`decode_built_in`]; its parts that are as they were `before` are right already.
+pub(crate) fn decode_changed(
+    schema: &Schema,
+    object: &mut Value,
+    before: Option<&Value>,
+) -> Result<Vec<String>, Refusal> {
+    let mut decoder = Decoder { before, place: String::new(), unknown: Vec::new() };
     let root = schema.node();
     let context = Context { structure: &root.go_type, path: "" };
     decoder.value(root, object, &context).map_err(|problem| refusal(object, &problem))?;
-    zero::fill(root, object);
+    zero::fill(root, object, before);
     decoder.unknown.sort();
     Ok(decoder.unknown)
 }
@@ -26,7 +35,7 @@ pub fn decode_built_in(schema: &Schema, object: &mut Value) -> Result<Vec<String
 ///
 /// Unknown fields are removed and their paths returned.
 pub fn decode_custom(schema: &Schema, object: &mut Value) -> Result<Vec<String>, Refusal> {
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder { before: None, place: String::new(), unknown: Vec::new() };
     if let (Some(field), Some(metadata)) =
         (schema.node().properties.get("metadata"), object.get_mut("metadata"))
     {
@@ -99,13 +108,14 @@ fn go_type(node: &Node) -> String {
     }
 }
 
-#[derive(Default)]
-struct Decoder {
+struct Decoder<'a> {
+    /// The object as it was read before.
+    before: Option<&'a Value>,
     place: String,
     unknown: Vec<String>,
 }
 
-impl Decoder {
+impl Decoder<'_> {
     fn value(&mut self, node: &Node, value: &mut Value, context: &Context<'_>) -> Result<(), String> {
         let mismatch = |value: &Value| Err(context.mismatch(kind_of(value), &go_type(node)));
         match (node.kind, &mut *value) {
@@ -149,6 +159,10 @@ impl Decoder {
         let mut outcome = Ok(());
         let mut unknown = vec![];
         for (name, value) in fields.iter_mut() {
+            let before = self.before.filter(|_| length == 0).and_then(|before| before.get(name));
+            if before == Some(value) {
+                continue;
+            }
             push_name(&mut self.place, name);
             if let Some(field) = node.properties.get(name.as_str()) {
                 let below =
@@ -213,7 +227,7 @@ fn empty(field: &Field) -> Value {
     match field.node().kind {
         Kind::Object if matches!(field.node().others, Others::None) => {
             let mut object = json!({});
-            zero::fill(field.node(), &mut object);
+            zero::fill(field.node(), &mut object, None);
             object
         }
         Kind::String | Kind::Bytes => json!(""),

@@ -1,20 +1,18 @@
 //! Times as Kubernetes reads and writes them, with Go's words for mistakes.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::field_error::quoted;
+use crate::time;
 
 /// Reads a time of RFC 3339 and writes it in UTC without fractions.
 pub(super) fn seconds(text: &str) -> Result<String, String> {
-    let moment = parse(text, "2006-01-02T15:04:05Z07:00", false)?;
-    Ok(moment.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    parse(text, "2006-01-02T15:04:05Z07:00", false).map(time::seconds)
 }
 
 /// Reads a time with exactly six digits after the point and writes it in UTC.
 pub(super) fn micros(text: &str) -> Result<String, String> {
-    let moment = parse(text, "2006-01-02T15:04:05.000000Z07:00", true)?;
-    Ok(moment.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
+    parse(text, "2006-01-02T15:04:05.000000Z07:00", true).map(time::micros)
 }
 
 fn parse(text: &str, layout: &str, micros: bool) -> Result<Timestamp, String> {

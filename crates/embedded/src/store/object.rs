@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::resources::Resource;
 
+/// Most objects are smaller than this, so that their text is written without moving it.
+const USUAL_SIZE: usize = 4096;
+
 /// An object's namespace (empty for cluster-scoped ones) and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -117,18 +120,24 @@ impl Object {
 }
 
 /// The object's bytes without what says its type.
-fn bare_json(value: &mut Value) -> Bytes {
-    let mut types = Vec::new();
-    if let Some(map) = value.as_object_mut() {
-        for key in ["apiVersion", "kind"] {
-            types.extend(map.remove(key).map(|value| (key, value)));
+fn bare_json(value: &Value) -> Bytes {
+    let mut out = Vec::with_capacity(USUAL_SIZE);
+    out.push(b'{');
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if key == "apiVersion" || key == "kind" {
+            continue;
         }
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        // JSON in memory can always be written.
+        let _ = serde_json::to_writer(&mut out, key);
+        out.push(b':');
+        let _ = serde_json::to_writer(&mut out, value);
     }
-    let bytes = serde_json::to_vec(value).unwrap_or_default().into();
-    for (key, removed) in types {
-        value[key] = removed;
-    }
-    bytes
+    out.push(b'}');
+    // Objects are kept for long: the room that is left over is given back.
+    out.into_boxed_slice().into()
 }
 
 /// Objects in the order of lists.

@@ -18,13 +18,26 @@ pub(super) fn keep_server_fields(before: &Value, object: &mut Value) {
     metadata.remove("selfLink");
 }
 
-/// A copy in which managed fields have no times: that a field was set again is no change.
-pub(super) fn without_times(object: &Value) -> Value {
-    let mut object = object.clone();
-    for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
-        entry.as_object_mut().map(|entry| entry.remove("time"));
-    }
-    object
+/// Whether two versions differ in nothing but the times of managed fields: that a field was set again is no change.
+pub(super) fn is_same(before: &Value, object: &Value) -> bool {
+    same_but(before, object, "metadata", &|before, object| {
+        same_but(before, object, "managedFields", &|before, object| match (before, object) {
+            (Value::Array(before), Value::Array(object)) => {
+                let same = |(before, object)| same_but(before, object, "time", &|_, _| true);
+                before.len() == object.len() && before.iter().zip(object).all(same)
+            }
+            _ => before == object,
+        })
+    })
+}
+
+/// Whether two objects have the same fields and are equal in all but one, which `same` compares.
+fn same_but(before: &Value, object: &Value, name: &str, same: &dyn Fn(&Value, &Value) -> bool) -> bool {
+    let (Value::Object(before), Value::Object(object)) = (before, object) else { return before == object };
+    before.len() == object.len()
+        && before.iter().zip(object).all(|((key, before), (other, object))| {
+            key == other && if key == name { same(before, object) } else { before == object }
+        })
 }
 
 /// Puts back what a write of a custom object may not change, and counts the generation.
@@ -35,18 +48,14 @@ pub(super) fn prepare_custom_update(
     object: &mut Value,
 ) {
     if writes_status {
-        // Only the status and its managed fields change.
+        // Only the status changes.
         let status = object.get("status").cloned();
-        let managed = object["metadata"]["managedFields"].clone();
         *object = before.clone();
         match status {
             Some(status) => object["status"] = status,
             None => {
                 object.as_object_mut().map(|map| map.remove("status"));
             }
-        }
-        if !managed.is_null() {
-            object["metadata"]["managedFields"] = managed;
         }
         return;
     }

@@ -11,15 +11,17 @@ use api::names::conditions::node_pool::NODE_REGISTRATION_HEALTHY;
 use api::names::controllers::PROVISIONER;
 use api::names::events::{FAILED_SCHEDULING, NO_COMPATIBLE_INSTANCE_TYPES};
 use api::names::metrics::{
-    PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_QUEUE_DEPTH,
-    SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNFINISHED_WORK, SCHEDULER_UNSCHEDULABLE_PODS,
+    PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_PENDING_PODS_BY_ZONE,
+    SCHEDULER_QUEUE_DEPTH, SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNFINISHED_WORK,
+    SCHEDULER_UNSCHEDULABLE_PODS,
 };
-use api::names::values::PROVISIONED;
+use api::names::values::{PROVISIONED, ZONE_FLEXIBLE, ZONE_NONE};
 use api::nodepool::NodePool;
-use cluster::snapshot::{self, Built, InstanceTypes};
+use cluster::snapshot::{self, Built, InstanceTypes, Origin};
 use cluster::state::{Change, Key, Object, State};
 use engine::options::{MinValues, Options, Preferences, Reserved};
 use engine::solve::solve;
+use engine::zones::{Zones, effective_zones};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use jiff::SignedDuration;
@@ -27,6 +29,7 @@ use runtime::Error;
 use runtime::compute::compute;
 use runtime::controller::{Again, Controller, Outcome as Reconciled, Reconcile};
 use runtime::events::About;
+use runtime::metrics::Registry;
 use runtime::queue::{Backoff, Queue};
 use runtime::settings::{MinValuesPolicy, PreferencePolicy, Settings};
 use tokio::sync::Notify;
@@ -120,6 +123,8 @@ impl Provisioner {
         };
         self.tell_ignored(&looked);
         if looked.snapshot.pods.is_empty() {
+            context.metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], 0.0);
+            tell_zones(&context.metrics, Zones::default());
             return None;
         }
         if !has_pools {
@@ -138,11 +143,13 @@ impl Provisioner {
         context.metrics.set(&SCHEDULER_UNFINISHED_WORK, &labels, 0.0);
         let options = options(&context.settings);
         let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
-        let decided = compute(move || {
+        let (zones, decided) = compute(move || {
+            let zones = effective_zones(&looked.snapshot, |pod| looked.pods[pod.index()] == Origin::Waiting);
             let plan = solve(&looked.snapshot, &options);
-            outcome(&looked, plan, &pools, &sets)
+            (zones, outcome(&looked, plan, &pools, &sets))
         })
         .await;
+        tell_zones(&context.metrics, zones);
         context.metrics.remove(&SCHEDULER_UNFINISHED_WORK, &labels);
         let left = decided.pending.len() + decided.deferred;
         context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
@@ -245,6 +252,15 @@ impl Provisioner {
             self.context.metrics.observe(&PODS_SCHEDULING_DECISION_DURATION, &[], wait.as_secs_f64());
         }
     }
+}
+
+/// Tells in which zones pods must be.
+fn tell_zones(metrics: &Registry, zones: Zones) {
+    let named = zones.by_zone.into_iter().map(|(zone, pods)| (zone.into(), pods));
+    let others = [(ZONE_FLEXIBLE.to_owned(), zones.flexible), (ZONE_NONE.to_owned(), zones.nowhere)];
+    let all = named.chain(others.into_iter().filter(|(_, pods)| *pods > 0));
+    let series = all.map(|(zone, pods)| (vec![PROVISIONER.to_owned(), zone], count(pods)));
+    metrics.replace(&SCHEDULER_PENDING_PODS_BY_ZONE, PROVISIONER, series);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]

@@ -68,3 +68,34 @@ fn only_annotated_nodes_are_taken_if_so_asked() {
     step(&mut world, &options, 20);
     assert_eq!(ready(&world), Some("True"));
 }
+
+#[test]
+fn a_node_whose_condition_somebody_else_sets_keeps_it() {
+    let mut world = World::of(&["{apiVersion: v1, kind: Node, metadata: {name: n1, labels: \
+         {kwok.x-k8s.io/stage: unhealthy}}, status: {conditions: [{type: Ready, status: Unknown}]}}"]);
+    step(&mut world, &KubeletOptions::default(), 10);
+    assert_eq!(ready(&world), Some("Unknown"));
+}
+
+#[test]
+fn a_node_keeps_its_boot_what_it_has_and_the_conditions_of_others() {
+    let mut world = World::of(&[
+        "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {phase: Pending, \
+         capacity: {cpu: '1'}, allocatable: {cpu: 1900m, pods: '32'}, nodeInfo: {architecture: '', bootID: b, \
+         containerRuntimeVersion: '', kernelVersion: '', kubeProxyVersion: '', kubeletVersion: '', machineID: '', \
+         operatingSystem: '', osImage: '', systemUUID: ''}, conditions: [{type: Broken, status: 'True'}]}}",
+    ]);
+    step(&mut world, &KubeletOptions::default(), 10);
+    step(&mut world, &KubeletOptions::default(), 400);
+    let node = world.cache.nodes.get(&Key::cluster("n1")).unwrap();
+    let status = node.status.clone().unwrap();
+    assert_eq!(status.node_info.unwrap().boot_id, "b");
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    let amounts = |list: Option<BTreeMap<String, Quantity>>| -> Vec<String> {
+        list.unwrap_or_default().into_iter().map(|(name, amount)| format!("{name}={}", amount.0)).collect()
+    };
+    assert_eq!(amounts(status.capacity), ["cpu=1"]);
+    assert_eq!(amounts(status.allocatable), ["cpu=1900m", "pods=32"]);
+    assert_eq!(condition(node, "Broken").unwrap().status, "True");
+    assert_eq!(ready(&world), Some("True"));
+}

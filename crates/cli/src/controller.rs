@@ -1,0 +1,239 @@
+//! `karpenter controller`: the operator for a real cluster, as one process.
+//!
+//! It takes upstream's flags in Go's spelling, which `clap` does not speak, so its arguments are read by
+//! [`runtime::Settings`].
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use api::names::flags;
+use api::provider::Provider;
+use clock::Clock;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use kwok::Kwok;
+use operator::Parts;
+use runtime::leader::{self, Candidate, Election, Ended};
+use runtime::serve::{self, Check, Pages, Server, find_crds};
+use runtime::settings::Command;
+use runtime::{Settings, logs};
+use tokio::sync::{oneshot, watch};
+
+/// The revision of the source, where the build knows it.
+const COMMIT: Option<&str> = option_env!("KARPENTER_COMMIT");
+
+/// What the process itself must know before the settings can be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Start {
+    provider: Option<Provider>,
+    kubeconfig: Option<String>,
+    /// Everything else.
+    rest: Vec<String>,
+}
+
+impl Start {
+    /// Takes `--provider` and `--kubeconfig` out of the arguments.
+    fn read(arguments: impl IntoIterator<Item = String>) -> Result<Self> {
+        let mut start = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let name = argument.trim_start_matches('-');
+            let (name, value) = name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
+            if !argument.starts_with('-') || !["provider", "kubeconfig"].contains(&name) {
+                start.rest.push(argument);
+                continue;
+            }
+            let value = value.map(str::to_owned).or_else(|| arguments.next());
+            let value = value.ok_or_else(|| anyhow!("flag --{name} needs a value"))?;
+            if name == "provider" {
+                start.provider = Some(value.parse()?);
+            } else {
+                start.kubeconfig = Some(value);
+            }
+        }
+        Ok(start)
+    }
+}
+
+/// Runs the controller with arguments as upstream takes them.
+pub(crate) fn run(arguments: impl IntoIterator<Item = String>) -> Result<ExitCode> {
+    let start = Start::read(arguments)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    runtime.block_on(start_controller(start))
+}
+
+async fn start_controller(start: Start) -> Result<ExitCode> {
+    // Help does not need a cluster.
+    if start.rest.iter().any(|argument| ["-h", "--h", "-help", "--help"].contains(&&**argument)) {
+        let provider = start.provider.unwrap_or(Provider::Kwok);
+        if let Command::Help(text) = Settings::parse(provider, start.rest, environment)? {
+            crate::print(&text)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let config = config(start.kubeconfig.as_deref()).await?;
+    let client = Client::try_from(config.clone()).context("making a client for the cluster")?;
+    let provider = match start.provider {
+        Some(provider) => provider,
+        None => infer(&client).await?,
+    };
+    let Command::Run(settings) = Settings::parse(provider, start.rest, environment)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let clock = Clock::system();
+    logs::install(&settings, COMMIT, clock).map_err(|error| anyhow!(error))?;
+    for gate in &settings.unknown_gates {
+        tracing::info!(gate, "ignoring unknown feature gate");
+    }
+    // Its requests must not wait behind those of the controllers.
+    let election = Client::try_from(config).context("making a client for the leader election")?;
+    operate(client, election, provider, *settings, clock).await
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The cluster: as asked for, else the one that this process is in, else that of the kubeconfig.
+async fn config(kubeconfig: Option<&str>) -> Result<Config> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("reading {path}"))?;
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.context("finding the cluster")?
+        }
+        None => Config::infer().await.context("finding the cluster")?,
+    };
+    // A refused eviction must be known at once; everything else is tried again by its controller.
+    config.default_retry = false;
+    Ok(config)
+}
+
+/// The provider whose NodeClass the cluster knows.
+async fn infer(client: &Client) -> Result<Provider> {
+    let groups = client.list_api_groups().await.context("asking the cluster for its kinds")?;
+    let known: Vec<Provider> = Provider::ALL
+        .into_iter()
+        .filter(|provider| groups.groups.iter().any(|group| group.name == provider.node_class().group))
+        .collect();
+    match known[..] {
+        [provider] => Ok(provider),
+        [] => bail!("the cluster knows no NodeClass: install the chart karpenter-crd, or say --provider kwok, aws or azure"),
+        _ => {
+            let names: Vec<&str> = known.iter().map(|provider| provider.as_str()).collect();
+            bail!("the cluster knows the NodeClasses of {}: say which with --provider", names.join(" and "))
+        }
+    }
+}
+
+async fn operate(
+    client: Client,
+    election: Client,
+    provider: Provider,
+    settings: Settings,
+    clock: Clock,
+) -> Result<ExitCode> {
+    let seed = u64::from(std::process::id());
+    let parts = Parts::new(client.clone(), provider, clock, settings);
+    let settings = Arc::clone(&parts.settings);
+    let (cloud, of_cloud) = match provider {
+        Provider::Kwok => {
+            let file = settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH);
+            let types = kwok::instance_types((!file.is_empty()).then(|| file.as_ref()));
+            let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, types);
+            let controllers = kwok.controllers();
+            (Arc::new(kwok), controllers)
+        }
+        Provider::Aws | Provider::Azure => {
+            bail!("provider {provider} is not in this build: expected kwok")
+        }
+    };
+    let _servers = serve(&parts, &client)?;
+    let context = parts.context(cloud);
+    if settings.disable_leader_election {
+        let (_leads, leading) = watch::channel(true);
+        tokio::select! {
+            () = operator::run(context, of_cloud, leading) => {}
+            result = crate::interrupted() => result?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let candidate = Candidate {
+        name: settings.leader_election_name.clone(),
+        namespace: leader::namespace(&settings.leader_election_namespace).map_err(|error| anyhow!(error))?,
+        identity: leader::identity().context("finding out who this process is")?,
+    };
+    let election = Election::new(election, clock, candidate, seed, &parts.metrics);
+    let leads = election.leads();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut electing = tokio::spawn(election.run(async {
+        let _ = stopped.await;
+    }));
+    tokio::select! {
+        // What is under way ends here, before anybody else may begin.
+        () = operator::run(context, of_cloud, leads) => {}
+        result = crate::interrupted() => result?,
+        ended = &mut electing => match ended.context("the leader election broke off")? {
+            Ended::Lost => bail!("leader election lost"),
+            Ended::Released => return Ok(ExitCode::SUCCESS),
+        },
+    }
+    // Another replica leads as soon as the lease is given back.
+    drop(stop);
+    electing.await.context("the leader election broke off")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Metrics, liveness and readiness, on threads of their own.
+fn serve(parts: &Parts, client: &Client) -> Result<[Server; 2]> {
+    let Parts { cluster, settings, metrics, .. } = parts;
+    let (found, crds) = watch::channel(false);
+    tokio::spawn(find_crds(client.clone(), found));
+    let cluster = cluster.clone();
+    let ready = vec![
+        Check::new("manager", move || {
+            if cluster.is_listed() { Ok(()) } else { Err("the cluster has not been read yet".to_owned()) }
+        }),
+        Check::new("crd", move || {
+            if *crds.borrow() { Ok(()) } else { Err("the definitions of NodePool and NodeClaim are missing".to_owned()) }
+        }),
+        Check::ping("readyz"),
+    ];
+    let health = Pages::health(vec![Check::ping("healthz")], ready);
+    let start = |port, pages| {
+        let listener = serve::listen(port).with_context(|| format!("opening port {port}"))?;
+        Server::start(listener, pages).with_context(|| format!("answering on port {port}"))
+    };
+    let profiling = settings.enable_profiling;
+    Ok([
+        start(settings.metrics_port, Pages::metrics(metrics.clone(), profiling))?,
+        start(settings.health_probe_port, health)?,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Start> {
+        Start::read(arguments.iter().map(|argument| (*argument).to_owned()))
+    }
+
+    #[test]
+    fn provider_and_kubeconfig_are_taken_out_in_any_spelling() {
+        let start = read(&["-provider=aws", "--metrics-port", "1", "--kubeconfig", "k", "-log-level=debug"]).unwrap();
+        assert_eq!(start.provider, Some(Provider::Aws));
+        assert_eq!(start.kubeconfig.as_deref(), Some("k"));
+        assert_eq!(start.rest, ["--metrics-port", "1", "-log-level=debug"]);
+    }
+
+    #[test]
+    fn a_provider_that_does_not_exist_is_refused_with_those_that_do() {
+        let error = read(&["--provider", "gcp"]).unwrap_err().to_string();
+        assert_eq!(error, r#"unknown provider "gcp": expected kwok, aws or azure"#);
+        assert_eq!(read(&["--provider"]).unwrap_err().to_string(), "flag --provider needs a value");
+    }
+}

@@ -1,0 +1,86 @@
+//! The whole operator: watches, controllers, events. Entry: [`run`].
+
+use std::sync::Arc;
+
+use api::provider::Provider;
+use clock::Clock;
+use cloud::CloudProvider;
+use cluster::state::{Kind, State};
+use kube::Client;
+use runtime::controller::Controller;
+use runtime::events::Recorder;
+use runtime::limit::Limiter;
+use runtime::metrics::Registry;
+use runtime::{Api, Cluster, Settings};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::context::Context;
+use crate::node_pool::registration_health::Registrations;
+
+/// What there is before there is a cloud; clouds are made with it.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// What is known of the cluster.
+    pub cluster: Cluster,
+    /// Writes to the cluster.
+    pub api: Api,
+    /// The time.
+    pub clock: Clock,
+    /// What the administrator has set.
+    pub settings: Arc<Settings>,
+    /// Tells users.
+    pub events: Recorder,
+    /// Counts.
+    pub metrics: Registry,
+}
+
+impl Parts {
+    /// The parts of an operator for a cluster and a cloud.
+    pub fn new(client: Client, provider: Provider, clock: Clock, settings: Settings) -> Self {
+        let cluster = Cluster::new(State::awaiting(provider, Kind::ALL), clock);
+        let limiter = Limiter::new(f64::from(settings.kube_client_qps), settings.kube_client_burst);
+        let metrics = Registry::for_provider(provider);
+        let api = Api::new(client, cluster.clone(), provider, Arc::new(limiter));
+        let events = Recorder::new(provider);
+        Self { cluster, api, clock, settings: Arc::new(settings), events, metrics }
+    }
+
+    /// What controllers work with.
+    pub fn context(&self, cloud: Arc<dyn CloudProvider>) -> Context {
+        let Self { cluster, api, clock, settings, events, metrics } = self.clone();
+        let registrations = Registrations::default();
+        Context { cluster, api, cloud, clock, settings, events, metrics, registrations }
+    }
+}
+
+/// Runs the controllers of the core, and those of the cloud, until the future is dropped. All replicas watch;
+/// only the one that leads acts.
+pub async fn run(context: Context, of_cloud: Vec<Controller>, leads: watch::Receiver<bool>) {
+    let client = context.api.client().clone();
+    // Controllers listen before anything is seen, so that they miss nothing.
+    let mut controllers = controllers(&context);
+    controllers.extend(of_cloud);
+    let mut tasks = JoinSet::new();
+    for kind in Kind::ALL {
+        tasks.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), *kind));
+    }
+    tasks.spawn(context.events.clone().write(client, context.clock));
+    context.cluster.listed().await;
+    for controller in controllers {
+        tasks.spawn(controller.run(leads.clone(), context.metrics.clone()));
+    }
+    // None of them ends by itself while there is a leader to wait for.
+    while tasks.join_next().await.is_some() {}
+}
+
+fn controllers(context: &Context) -> Vec<Controller> {
+    let mut all = crate::node_pool::controllers(context);
+    all.extend(crate::node_claim::controllers(context));
+    all.extend(crate::node_claim_disruption::controllers(context));
+    all.extend(crate::node::controllers(context));
+    all.extend(crate::provisioner::controllers(context));
+    all.extend(crate::disruption::controllers(context));
+    all.extend(crate::metrics::controllers(context));
+    all
+}

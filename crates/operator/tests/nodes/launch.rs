@@ -1,0 +1,150 @@
+//! 16.22: finalizer, launch and initialization of NodeClaims.
+
+use cloud::Error;
+use runtime::Again;
+use serde_json::{Value, json};
+
+use crate::support::{FakeCloud, FakeHook, Operated};
+
+const EC2: &str = r#"{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}"#;
+
+/// A claim of another cloud.
+fn foreign() -> Value {
+    json!({"spec": {"nodeClassRef": serde_json::from_str::<Value>(EC2).unwrap()}})
+}
+
+#[test]
+fn a_claim_becomes_a_node() {
+    let mut world = Operated::start();
+    world.add_node("a", &json!({}));
+    let claim = world.claim("a");
+    assert_eq!(claim["metadata"]["finalizers"], json!(["karpenter.sh/termination"]));
+    let labels = &claim["metadata"]["labels"];
+    assert_eq!(labels["karpenter.sh/nodepool"], "pool", "the claim's own labels win");
+    assert_eq!(labels["topology.kubernetes.io/zone"], "zone-a");
+    assert_eq!(claim["metadata"]["annotations"]["cloud.example/annotated"], "true");
+    let status = &claim["status"];
+    assert_eq!((&status["providerID"], &status["imageID"]), (&json!("fake://a"), &json!("image-1")));
+    assert_eq!((&status["nodeName"], &status["allocatable"]["cpu"]), (&json!("a"), &json!("3900m")));
+    for condition in ["Launched", "Registered", "Initialized", "Ready"] {
+        assert_eq!(world.said("a", condition), format!("True {condition}: "));
+    }
+    assert_eq!(world.cloud.launches(), 1);
+    assert_eq!(world.node("a")["metadata"]["labels"]["karpenter.sh/initialized"], "true");
+}
+
+#[test]
+fn claims_of_other_clouds_are_left_alone() {
+    let mut world = Operated::start();
+    world.add_claim("a", &foreign());
+    world.pass(30 * 60);
+    let claim = world.claim("a");
+    assert!(claim["metadata"]["finalizers"].is_null() && claim["status"].is_null());
+    assert_eq!(world.cloud.launches(), 0);
+    world.delete_claim("a");
+    assert!(world.is_claim_gone("a"));
+}
+
+#[test]
+fn a_claim_without_capacity_goes_at_once() {
+    let mut world = Operated::start();
+    world.cloud.create_failures.lock().push_back(Error::InsufficientCapacity("none left".to_owned()));
+    world.add_claim("a", &json!({}));
+    world.pass(2);
+    assert!(world.is_claim_gone("a"));
+    assert_eq!((world.cloud.launches(), world.cloud.terminations()), (0, 0));
+}
+
+#[test]
+fn a_claim_whose_node_class_is_not_ready_goes_at_once() {
+    let mut world = Operated::start();
+    world.cloud.create_failures.lock().push_back(Error::NodeClassNotReady("not yet".to_owned()));
+    world.add_claim("a", &json!({}));
+    world.pass(2);
+    assert!(world.is_claim_gone("a"));
+}
+
+#[test]
+fn a_failed_launch_says_why_and_is_tried_again() {
+    let mut world = Operated::start();
+    {
+        let mut failures = world.cloud.create_failures.lock();
+        failures.push_back(Error::Create { reason: "Quota".to_owned(), message: "too many".to_owned() });
+        failures.push_back(Error::Other("broken".to_owned()));
+    }
+    world.add_claim("a", &json!({}));
+    world.run_for(std::time::Duration::from_millis(500));
+    assert_eq!(world.said("a", "Launched"), "Unknown Quota: too many");
+    world.pass(1);
+    assert_eq!(world.said("a", "Launched"), "Unknown LaunchFailed: broken");
+    world.until_initialized("a");
+    assert_eq!(world.cloud.launches(), 1);
+}
+
+#[test]
+fn an_instance_is_launched_once_even_if_the_status_cannot_be_written() {
+    let mut world = Operated::start();
+    world.cloud.change_claim_while_launching.store(true, std::sync::atomic::Ordering::Relaxed);
+    world.add_claim("a", &json!({}));
+    world.until_initialized("a");
+    assert_eq!(world.cloud.launches(), 1);
+    assert_eq!(world.claim("a")["metadata"]["labels"]["meanwhile"], "true");
+}
+
+#[test]
+fn a_node_is_initialized_when_it_has_everything() {
+    let cloud = FakeCloud::default();
+    *cloud.node_change.lock() = json!({
+        "metadata": {"annotations": {"simulate.karpenter.sh/fail": "never-ready"}},
+        "spec": {"taints": [
+            {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+            {"key": "readiness.k8s.io/network", "effect": "NoSchedule"},
+        ]},
+    });
+    let mut world = Operated::with(testkit::World::new(1), cloud);
+    let startup = json!([{"key": "example.com/starting", "value": "x", "effect": "NoSchedule"}]);
+    let requests = json!({"requests": {"cpu": "1", "example.com/gpu": "1"}});
+    world.add_claim("a", &json!({"spec": {"startupTaints": startup, "resources": requests}}));
+    world.pass(10);
+    let path = "/api/v1/nodes/a";
+    assert_eq!(world.said("a", "Initialized"), "Unknown NodeNotReady: Node status is NotReady");
+    world.patch(path, &json!({"metadata": {"annotations": {"simulate.karpenter.sh/fail": null}}}));
+    world.pass(10);
+    assert_eq!(
+        world.said("a", "Initialized"),
+        r#"Unknown StartupTaintsExist: StartupTaint "example.com/starting=x:NoSchedule" still exists"#
+    );
+    let ephemeral = json!({"key": "readiness.k8s.io/network", "effect": "NoSchedule"});
+    world.patch(path, &json!({"spec": {"taints": [ephemeral]}}));
+    world.pass(1);
+    assert_eq!(
+        world.said("a", "Initialized"),
+        r#"Unknown KnownEphemeralTaintsExist: KnownEphemeralTaint "readiness.k8s.io/network:NoSchedule" still exists"#
+    );
+    world.patch(path, &json!({"spec": {"taints": []}}));
+    world.pass(1);
+    assert_eq!(
+        world.said("a", "Initialized"),
+        r#"Unknown ResourceNotRegistered: Resource "example.com/gpu" was requested but not registered"#
+    );
+    assert!(world.node("a")["metadata"]["labels"]["karpenter.sh/initialized"].is_null());
+    world.patch(&format!("{path}/status"), &json!({"status": {"allocatable": {"example.com/gpu": "1"}}}));
+    world.pass(1);
+    assert_eq!(world.said("a", "Initialized"), "True Initialized: ");
+    assert_eq!(world.node("a")["metadata"]["labels"]["karpenter.sh/initialized"], "true");
+    assert!(world.node("a")["spec"]["taints"].is_null(), "startup taints do not come back");
+}
+
+#[test]
+fn a_claim_is_not_initialized_before_it_is_registered() {
+    let hook = FakeHook::pending("slow");
+    let mut world = Operated::with(testkit::World::new(1), FakeCloud::with_hooks(&[hook.clone()]));
+    world.add_claim("a", &json!({}));
+    world.pass(20);
+    assert_eq!(
+        world.said("a", "Initialized"),
+        "Unknown AwaitingReconciliation: object is awaiting reconciliation"
+    );
+    hook.say(Ok(Again::No));
+    world.until_initialized("a");
+}

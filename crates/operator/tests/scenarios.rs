@@ -1,0 +1,81 @@
+//! Every scenario in virtual time.
+
+#[path = "support/whole.rs"]
+mod whole;
+
+use std::time::Duration;
+
+use api::provider::Provider;
+use http::{Method, StatusCode};
+use runtime::Settings;
+use serde_json::Value;
+use testkit::World;
+use testkit::scenarios::ALL;
+use testkit::stage::Stage;
+use tokio::task::JoinHandle;
+
+/// A world with the operator in it.
+struct Virtual {
+    world: World,
+    operator: Option<JoinHandle<()>>,
+    seed: u64,
+}
+
+impl Virtual {
+    fn new(seed: u64) -> Self {
+        let world = World::new(seed);
+        for definition in api::crds::documents(Provider::Kwok) {
+            world.apply(&definition.document.to_string());
+        }
+        let mut stage = Self { world, operator: None, seed };
+        stage.start_operator();
+        stage
+    }
+}
+
+impl Stage for Virtual {
+    fn send(&self, method: Method, target: &str, content_type: &str, body: &Value) -> (StatusCode, Value) {
+        self.world.send(method, target, content_type, body)
+    }
+
+    fn apply(&self, yaml: &str) {
+        self.world.apply(yaml);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.world.run_for(time);
+    }
+
+    fn kill_operator(&mut self) {
+        if let Some(operator) = self.operator.take() {
+            operator.abort();
+            // It ends when it is polled next.
+            self.world.run_for(Duration::from_millis(1));
+        }
+    }
+
+    fn start_operator(&mut self) {
+        // Each life has its own chances.
+        self.seed += 1;
+        let (client, clock, seed) = (self.world.client(), self.world.clock(), self.seed);
+        self.operator = Some(self.world.spawn(whole::operate(client, clock, Settings::default(), seed)));
+    }
+}
+
+#[test]
+fn every_scenario_holds_in_virtual_time() {
+    let only = std::env::var("SCENARIO").unwrap_or_default();
+    let mut failures = Vec::new();
+    for (number, scenario) in ALL.iter().enumerate().filter(|(_, scenario)| scenario.name.contains(&only)) {
+        let seed = number as u64 * 1000;
+        let played = std::panic::catch_unwind(|| {
+            let mut stage = Virtual::new(seed);
+            (scenario.play)(&mut stage);
+        });
+        match played {
+            Ok(()) => println!("{} ... ok", scenario.name),
+            Err(_) => failures.push(scenario.name),
+        }
+    }
+    assert!(failures.is_empty(), "{} scenarios fail: {failures:#?}", failures.len());
+}

@@ -1,0 +1,20 @@
+//! The whole operator with simulated nodes, on any cluster.
+
+use std::sync::Arc;
+
+use api::provider::Provider;
+use clock::Clock;
+use kube::Client;
+use kwok::Kwok;
+use operator::Parts;
+use runtime::Settings;
+use tokio::sync::watch;
+
+/// Runs the operator until the future is dropped.
+pub(crate) async fn operate(client: Client, clock: Clock, settings: Settings, seed: u64) {
+    let parts = Parts::new(client, Provider::Kwok, clock, settings);
+    let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, kwok::instance_types(None));
+    let of_cloud = kwok.controllers();
+    let (_leads, leading) = watch::channel(true);
+    operator::run(parts.context(Arc::new(kwok)), of_cloud, leading).await;
+}

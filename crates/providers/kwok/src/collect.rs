@@ -1,0 +1,139 @@
+//! Instances and claims that lost each other: a Node without a claim is deleted, and the Node of an instance
+//! that was launched, but interrupted before it registered, is created.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::conditions::HasConditions as _;
+use api::names::conditions::node_claim;
+use api::names::controllers::kwok::INSTANCE_GARBAGE_COLLECTION;
+use api::names::labels;
+use api::nodeclaim::NodeClaim;
+use api::shared::ConditionStatus;
+use cluster::objects::Node;
+use cluster::state::{Key, State};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use runtime::controller::{Controller, Reconcile};
+use runtime::queue::{Backoff, Queue};
+use runtime::{Again, Outcome};
+
+use crate::machine::{Machine, node_name, provider_id};
+use crate::names;
+use crate::provider::{Kwok, delay_of};
+
+/// How often it is looked.
+const PERIOD: Duration = Duration::from_mins(2);
+/// How long everything may take that happens between two writes of one launch.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub struct Lost {
+    /// Nodes of instances that nobody knows.
+    pub orphans: Vec<Arc<Node>>,
+    /// Claims whose instance never registered a Node.
+    pub unregistered: Vec<Arc<NodeClaim>>,
+}
+
+/// What lost its counterpart.
+pub fn decide(state: &State, now: Timestamp) -> Lost {
+    let is_over = |since: Option<&Time>, wait: Duration| {
+        since.is_some_and(|since| now.duration_since(since.0).unsigned_abs() > wait && since.0 < now)
+    };
+    let orphans = state.nodes.values().filter(|node| {
+        is_over(node.metadata.creation_timestamp.as_ref(), GRACE)
+            && !node.metadata.is_deleting()
+            && is_ours(node)
+            && state.claims_of(&node.spec.provider_id).next().is_none()
+            && !is_being_launched(state, node)
+    });
+    let unregistered = state.node_claims.values().filter(|claim| {
+        let launched = claim.condition(node_claim::LAUNCHED).filter(|it| it.status == ConditionStatus::True);
+        let class = state.node_classes.named(&claim.spec.node_class_ref.name);
+        let delay = class.and_then(|class| delay_of(&class.spec).ok()).unwrap_or_default();
+        let id = claim.status.as_ref().map_or("", |status| &status.provider_id);
+        claim.metadata.deletion_timestamp.is_none()
+            && is_over(launched.map(|it| &it.last_transition_time), delay + GRACE)
+            && !claim.is_true(node_claim::REGISTERED)
+            && node_name(id).is_some_and(|name| state.nodes.named(name).is_none())
+    });
+    Lost { orphans: orphans.cloned().collect(), unregistered: unregistered.cloned().collect() }
+}
+
+/// Whether this provider, or the original one, made the Node. Others have simulated nodes, too.
+fn is_ours(node: &Node) -> bool {
+    let name = &node.metadata.name;
+    *node.spec.provider_id == *provider_id(name)
+        && name.starts_with(&names::prefix(node.metadata.labels.text(labels::HOSTNAME)))
+}
+
+/// Whether there is a claim that only has not been told of its instance yet.
+fn is_being_launched(state: &State, node: &Node) -> bool {
+    let claim = state.node_claims.named(node.metadata.labels.text(labels::HOSTNAME));
+    claim.is_some_and(|claim| {
+        claim.status.as_ref().is_none_or(|status| status.provider_id.is_empty())
+            && claim.metadata.deletion_timestamp.is_none()
+            && claim.metadata.creation_timestamp <= node.metadata.creation_timestamp
+    })
+}
+
+/// Brings instances and claims together again.
+#[derive(Debug)]
+pub struct Collector(Kwok);
+
+impl Collector {
+    async fn collect(&self) -> Outcome {
+        let Self(kwok) = self;
+        let Lost { orphans, unregistered } = {
+            let now = kwok.clock.now();
+            decide(&kwok.cluster.read(), now)
+        };
+        let mut failed = None;
+        for node in orphans {
+            match kwok.api.delete(&*node).await {
+                Ok(()) => tracing::info!(
+                    Node = &*node.metadata.name,
+                    "provider-id" = &*node.spec.provider_id,
+                    "garbage collected instance"
+                ),
+                Err(error) if error.is_outrun() => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        for claim in unregistered {
+            let id = claim.status.as_ref().map_or("", |status| &status.provider_id);
+            let Some(name) = node_name(id).filter(|name| !kwok.is_launching(name)) else { continue };
+            let machine = Machine::known(name.to_owned(), &claim);
+            match kwok.api.create::<Node>("", &machine.node()).await {
+                Ok(_) => tracing::info!(Node = name, "created node of interrupted launch"),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(Again::After(PERIOD)), Err)
+    }
+}
+
+impl Reconcile for Collector {
+    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Outcome> {
+        self.collect().boxed()
+    }
+}
+
+impl Kwok {
+    /// The controllers that belong to this cloud.
+    pub fn controllers(&self) -> Vec<Controller> {
+        let queue = Queue::new(Backoff::millis(1000, 120_000));
+        queue.add(Key::default());
+        vec![Controller {
+            name: INSTANCE_GARBAGE_COLLECTION,
+            queue: Arc::new(queue),
+            workers: 1,
+            limiter: None,
+            reconcile: Arc::new(Collector(self.clone())),
+        }]
+    }
+}

@@ -1,0 +1,96 @@
+//! Scenarios: what users do to a cluster, and what they then see. Each is played in virtual time and on a real
+//! control plane.
+
+mod choosing;
+mod disrupting;
+mod failing;
+mod leaving;
+mod manifests;
+mod provisioning;
+mod restarting;
+
+use crate::stage::Stage;
+
+/// What users do and see.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// What it shows, as a sentence without spaces.
+    pub name: &'static str,
+    /// How long it takes on a real cluster.
+    pub pace: Pace,
+    /// Plays it on a cluster without pools.
+    pub play: fn(&mut dyn Stage),
+}
+
+/// How long a scenario takes on a real cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Some seconds: it is always played.
+    Fast,
+    /// A minute or more: it is played when asked for.
+    Slow,
+    /// So long that it is played in virtual time only.
+    Virtual,
+}
+
+macro_rules! scenarios {
+    ($($pace:ident $module:ident::$name:ident,)*) => {
+        /// All scenarios.
+        pub const ALL: &[Scenario] =
+            &[$(Scenario { name: stringify!($name), pace: Pace::$pace, play: $module::$name }),*];
+    };
+}
+
+scenarios! {
+    Fast provisioning::pods_that_wait_get_a_node_and_the_node_goes_with_them,
+    Fast provisioning::small_pods_share_a_node,
+    Fast provisioning::a_node_that_exists_is_used_before_one_is_launched,
+    Fast provisioning::nodes_bear_what_their_pool_says,
+    Fast provisioning::a_claim_is_ready_once_its_node_is,
+    Slow provisioning::a_node_waits_for_its_startup_taint,
+    Slow provisioning::a_hundred_pods_of_ten_deployments_run,
+    Slow provisioning::pods_that_are_deleted_before_the_launch_leave_no_node,
+    Slow provisioning::nodes_that_register_late_take_their_pods,
+    Fast provisioning::the_overhead_of_daemons_is_counted,
+    Fast provisioning::daemons_with_limit_ranges_are_counted,
+    Fast provisioning::pods_of_a_stateful_set_run,
+    Slow provisioning::a_job_ends_and_its_node_goes,
+    Fast choosing::one_pod_per_node_needs_as_many_nodes,
+    Fast choosing::pods_with_the_same_host_port_are_apart,
+    Fast choosing::a_pod_chooses_its_zone,
+    Fast choosing::a_pod_chooses_its_architecture,
+    Fast choosing::a_pod_chooses_its_capacity_type,
+    Fast choosing::pods_are_spread_over_zones,
+    Fast choosing::pods_that_want_to_be_together_are,
+    Fast choosing::a_wish_that_cannot_be_granted_is_dropped,
+    Fast choosing::tainted_nodes_take_only_pods_that_tolerate_it,
+    Fast choosing::the_heavier_pool_comes_first,
+    Fast choosing::the_instance_type_can_be_required,
+    Fast choosing::a_claimed_volume_decides_about_the_zone,
+    Fast choosing::a_volume_that_exists_decides_about_the_zone,
+    Fast failing::a_pod_that_fits_nowhere_says_so_and_hinders_nobody,
+    Fast failing::limits_hold,
+    Fast failing::a_limit_of_nodes_holds,
+    Fast failing::restricted_labels_are_refused,
+    Fast failing::an_invalid_pool_says_so_and_hinders_nobody,
+    Fast failing::a_missing_node_class_is_told_and_waited_for,
+    Fast failing::a_node_class_that_is_not_ready_is_told_and_waited_for,
+    Virtual failing::a_node_that_never_registers_is_given_up_and_replaced,
+    Slow failing::an_instance_that_vanishes_takes_its_claim_along,
+    Slow leaving::a_deleted_node_is_drained_in_order,
+    Fast leaving::a_deleted_claim_takes_its_node_along,
+    Slow leaving::a_deleted_pool_takes_its_nodes_along,
+    Slow leaving::a_budget_of_pods_holds_up_the_drain_until_it_allows_it,
+    Slow leaving::the_grace_period_of_a_node_ends_all_waiting,
+    Fast leaving::a_leaving_node_takes_no_pods_and_no_traffic,
+    Slow leaving::an_old_node_is_replaced,
+    Slow leaving::a_pod_that_must_not_be_disrupted_holds_up_the_drain,
+    Fast disrupting::an_empty_node_stays_while_it_may_not_be_consolidated,
+    Fast disrupting::a_protected_node_stays,
+    Fast disrupting::a_budget_of_zero_keeps_empty_nodes,
+    Fast disrupting::an_empty_node_that_gets_a_pod_stays,
+    Slow disrupting::a_pool_counts_what_it_has,
+    Slow restarting::an_operator_that_is_killed_at_any_moment_launches_nothing_twice,
+    Slow restarting::an_operator_that_is_killed_while_nodes_leave_finishes_afterwards,
+    Fast restarting::pods_that_wait_while_there_is_no_operator_are_served_afterwards,
+}
