@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
+use crate::node_pool::registration_health::Registrations;
 
 /// What there is before there is a cloud; clouds are made with it.
 #[derive(Clone, Debug)]
@@ -48,7 +49,8 @@ impl Parts {
     /// What controllers work with.
     pub fn context(&self, cloud: Arc<dyn CloudProvider>) -> Context {
         let Self { cluster, api, clock, settings, events, metrics } = self.clone();
-        Context { cluster, api, cloud, clock, settings, events, metrics, registrations: Default::default() }
+        let registrations = Registrations::default();
+        Context { cluster, api, cloud, clock, settings, events, metrics, registrations }
     }
 }
 
@@ -80,5 +82,6 @@ fn controllers(context: &Context) -> Vec<Controller> {
     all.extend(crate::node::controllers(context));
     all.extend(crate::provisioner::controllers(context));
     all.extend(crate::disruption::controllers(context));
+    all.extend(crate::metrics::controllers(context));
     all
 }
