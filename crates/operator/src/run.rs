@@ -38,9 +38,19 @@ pub struct Parts {
 impl Parts {
     /// The parts of an operator for a cluster and a cloud.
     pub fn new(client: Client, provider: Provider, clock: Clock, settings: Settings) -> Self {
+        Self::measured(client, provider, clock, settings, Registry::for_provider(provider))
+    }
+
+    /// As [`Parts::new`], counting together with what there was before, such as the client.
+    pub fn measured(
+        client: Client,
+        provider: Provider,
+        clock: Clock,
+        settings: Settings,
+        metrics: Registry,
+    ) -> Self {
         let cluster = Cluster::new(State::awaiting(provider, Kind::ALL), clock);
         let limiter = Limiter::new(f64::from(settings.kube_client_qps), settings.kube_client_burst);
-        let metrics = Registry::for_provider(provider);
         let api = Api::new(client, cluster.clone(), provider, Arc::new(limiter));
         let events = Recorder::new(provider);
         Self { cluster, api, clock, settings: Arc::new(settings), events, metrics }
