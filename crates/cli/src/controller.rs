@@ -39,7 +39,8 @@ impl Start {
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             let name = argument.trim_start_matches('-');
-            let (name, value) = name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
+            let (name, value) =
+                name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
             if !argument.starts_with('-') || !["provider", "kubeconfig"].contains(&name) {
                 start.rest.push(argument);
                 continue;
@@ -59,10 +60,8 @@ impl Start {
 /// Runs the controller with arguments as upstream takes them.
 pub(crate) fn run(arguments: impl IntoIterator<Item = String>) -> Result<ExitCode> {
     let start = Start::read(arguments)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(start_controller(start))
 }
 
@@ -103,7 +102,9 @@ async fn config(kubeconfig: Option<&str>) -> Result<Config> {
     let mut config = match kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("reading {path}"))?;
-            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.context("finding the cluster")?
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                .await
+                .context("finding the cluster")?
         }
         None => Config::infer().await.context("finding the cluster")?,
     };
@@ -121,7 +122,9 @@ async fn infer(client: &Client) -> Result<Provider> {
         .collect();
     match known[..] {
         [provider] => Ok(provider),
-        [] => bail!("the cluster knows no NodeClass: install the chart karpenter-crd, or say --provider kwok, aws or azure"),
+        [] => bail!(
+            "the cluster knows no NodeClass: install the chart karpenter-crd, or say --provider kwok, aws or azure"
+        ),
         _ => {
             let names: Vec<&str> = known.iter().map(|provider| provider.as_str()).collect();
             bail!("the cluster knows the NodeClasses of {}: say which with --provider", names.join(" and "))
@@ -198,7 +201,11 @@ fn serve(parts: &Parts, client: &Client) -> Result<[Server; 2]> {
             if cluster.is_listed() { Ok(()) } else { Err("the cluster has not been read yet".to_owned()) }
         }),
         Check::new("crd", move || {
-            if *crds.borrow() { Ok(()) } else { Err("the definitions of NodePool and NodeClaim are missing".to_owned()) }
+            if *crds.borrow() {
+                Ok(())
+            } else {
+                Err("the definitions of NodePool and NodeClaim are missing".to_owned())
+            }
         }),
         Check::ping("readyz"),
     ];
@@ -224,7 +231,8 @@ mod tests {
 
     #[test]
     fn provider_and_kubeconfig_are_taken_out_in_any_spelling() {
-        let start = read(&["-provider=aws", "--metrics-port", "1", "--kubeconfig", "k", "-log-level=debug"]).unwrap();
+        let start =
+            read(&["-provider=aws", "--metrics-port", "1", "--kubeconfig", "k", "-log-level=debug"]).unwrap();
         assert_eq!(start.provider, Some(Provider::Aws));
         assert_eq!(start.kubeconfig.as_deref(), Some("k"));
         assert_eq!(start.rest, ["--metrics-port", "1", "-log-level=debug"]);

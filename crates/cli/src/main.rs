@@ -39,13 +39,15 @@ enum Command {
 
 /// Whether the process was started as the original controller is: in a cluster, with flags only.
 fn is_controller(arguments: &[String]) -> bool {
-    let has_subcommand = arguments.first().is_some_and(|first| !first.starts_with('-') || first == "--version");
+    let has_subcommand =
+        arguments.first().is_some_and(|first| !first.starts_with('-') || first == "--version");
     !has_subcommand && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let result = if is_controller(&arguments) { controller::run(arguments) } else { run(Cli::parse().command) };
+    let result =
+        if is_controller(&arguments) { controller::run(arguments) } else { run(Cli::parse().command) };
     result.unwrap_or_else(|error| {
         // The chain of causes in one line: what failed, then why.
         #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]

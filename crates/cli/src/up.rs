@@ -84,8 +84,8 @@ async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
     let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, 0, types);
     let of_cloud = kwok.controllers();
     let metrics = std::net::TcpListener::bind(("127.0.0.1", 0)).context("opening a port for metrics")?;
-    let metrics = Metrics::start(metrics, Pages::metrics(parts.metrics.clone(), false))
-        .context("serving metrics")?;
+    let metrics =
+        Metrics::start(metrics, Pages::metrics(parts.metrics.clone(), false)).context("serving metrics")?;
     let (_leads, leading) = watch::channel(true);
     crate::print(&greeting(
         &kubeconfig.path().display().to_string(),

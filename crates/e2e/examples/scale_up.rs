@@ -68,7 +68,10 @@ impl Drop for Running {
 fn scale_up(program: &Path, pods: usize, deployments: usize) -> Result<Outcome> {
     let plane = ControlPlane::start()?;
     for definition in api::crds::documents(Provider::Kwok) {
-        plane.kubectl_with_input(&["apply", "--server-side", "--filename=-"], &definition.document.to_string())?;
+        plane.kubectl_with_input(
+            &["apply", "--server-side", "--filename=-"],
+            &definition.document.to_string(),
+        )?;
     }
     plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])?;
     let runtime = Runtime::new()?;
@@ -86,7 +89,8 @@ fn scale_up(program: &Path, pods: usize, deployments: usize) -> Result<Outcome> 
     });
     let pool = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/kwok/nodepool.yaml"))?;
     // No limit, and nothing that goes away while it is measured.
-    let pool = pool.replace("cpu: 1000", "cpu: 100000").replace("consolidateAfter: 30s", "consolidateAfter: Never");
+    let pool =
+        pool.replace("cpu: 1000", "cpu: 100000").replace("consolidateAfter: 30s", "consolidateAfter: Never");
     plane.kubectl_with_input(&["apply", "--filename=-"], &pool)?;
 
     let running = start(&plane, program)?;
@@ -103,7 +107,10 @@ fn scale_up(program: &Path, pods: usize, deployments: usize) -> Result<Outcome> 
             break;
         }
         if begin.elapsed() > PATIENCE {
-            bail!("after {PATIENCE:?} not all pods run: {:?}", phases.split(' ').filter(|phase| *phase == "Running").count());
+            bail!(
+                "after {PATIENCE:?} not all pods run: {:?}",
+                phases.split(' ').filter(|phase| *phase == "Running").count()
+            );
         }
         sleep(Duration::from_millis(500));
     }

@@ -8,10 +8,12 @@ mod hydration;
 pub mod lifecycle;
 mod pod_events;
 
+use std::sync::Arc;
+
 use api::names::metrics::{NODECLAIMS_DISRUPTED, PODS_DISRUPTION_INITIATED};
 use api::names::{annotations, controllers as names, labels, values};
 use api::nodeclaim::{NodeClaim, NodeClaimStatus};
-use cluster::state::Meta;
+use cluster::state::{Meta, Watched};
 use runtime::Error;
 use runtime::controller::Controller;
 use runtime::queue::Backoff;
@@ -153,9 +155,8 @@ pub(crate) fn metadata_patch(before: &NodeClaim, after: &NodeClaim) -> Option<Va
 
 type Map = std::collections::BTreeMap<String, String>;
 
-/// The patch of what differs between the status of two versions of a claim, if anything does.
-/// Lists and maps are replaced as a whole, so it is refused if somebody else was faster.
-pub(crate) fn status_patch(before: &NodeClaim, after: &NodeClaim) -> Option<Value> {
+/// What differs between the status of two versions of a claim, if anything does.
+fn status_change(before: &NodeClaim, after: &NodeClaim) -> Option<Value> {
     let fields = |claim: &NodeClaim| serde_json::to_value(claim.status.as_ref().unwrap_or(&EMPTY));
     // What came from JSON goes back to JSON.
     let (Ok(Value::Object(old)), Ok(Value::Object(new))) = (fields(before), fields(after)) else {
@@ -163,7 +164,27 @@ pub(crate) fn status_patch(before: &NodeClaim, after: &NodeClaim) -> Option<Valu
     };
     let changed: serde_json::Map<String, Value> =
         new.into_iter().filter(|(key, value)| old.get(key) != Some(value)).collect();
-    (!changed.is_empty()).then(|| json!({"metadata": lock(before), "status": changed}))
+    (!changed.is_empty()).then(|| changed.into())
+}
+
+/// Writes what has changed of the status of a claim; the claim as it is then, or nothing if nothing has changed.
+///
+/// Lists are replaced as a whole, so it is refused if somebody else has changed the status. Who changed only
+/// labels and the like is not in the way.
+pub(crate) async fn write_status(
+    context: &Context,
+    before: &NodeClaim,
+    after: &NodeClaim,
+) -> Result<Option<Arc<NodeClaim>>, Error> {
+    let Some(status) = status_change(before, after) else { return Ok(None) };
+    let key = before.key();
+    let metadata = {
+        let state = context.cluster.read();
+        let latest = state.node_claims.get(&key).filter(|latest| latest.metadata.uid == before.metadata.uid);
+        lock(latest.filter(|latest| latest.status == before.status).map_or(before, |latest| latest))
+    };
+    let change = json!({"metadata": metadata, "status": status});
+    context.api.patch_status(&key, &change).await.map(Some)
 }
 
 static EMPTY: NodeClaimStatus = NodeClaimStatus {

@@ -139,7 +139,7 @@ impl Registry {
         families.entry(name).or_insert_with_key(|name| Family::new(name, metric, more)).clone()
     }
 
-    /// Calls this each time before the series are shown.
+    /// Calls this each time before the series are shown. It must not ask for more of the kind.
     pub fn collect(&self, collector: impl Fn(&Self) + Send + Sync + 'static) {
         self.0.collectors.lock().push(Box::new(collector));
     }

@@ -62,9 +62,11 @@ pub(crate) async fn play(server: &Server) -> Result<()> {
 
     demo.say("$ kubectl delete deployment inflate")?;
     demo.send(Method::DELETE, DEPLOYMENT, &Value::Null)?;
-    demo.until("the pods to go", "The pods are gone. The node is empty, and goes after half a minute without pods.", || {
-        demo.list(PODS).is_empty()
-    })
+    demo.until(
+        "the pods to go",
+        "The pods are gone. The node is empty, and goes after half a minute without pods.",
+        || demo.list(PODS).is_empty(),
+    )
     .await?;
     demo.until("the node to be drained", "The node is being drained.", || {
         let taints = |node: &Value| node["spec"]["taints"].to_string().contains("karpenter.sh/disrupted");
@@ -127,6 +129,7 @@ impl Demo<'_> {
 
 fn is_true(object: &Value, kind: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array();
-    conditions
-        .is_some_and(|all| all.iter().any(|condition| condition["type"] == kind && condition["status"] == "True"))
+    conditions.is_some_and(|all| {
+        all.iter().any(|condition| condition["type"] == kind && condition["status"] == "True")
+    })
 }

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use super::{Mark, is_managed, taint_json};
 use crate::Context;
 use crate::node_claim::lifecycle::{INSTANCE_GONE, text};
-use crate::node_claim::{deadline, provider_id, status_patch};
+use crate::node_claim::{deadline, provider_id, write_status};
 use crate::watching::Watching;
 use drain::Drain;
 use eviction::{Evictions, Mode};
@@ -108,7 +108,7 @@ impl Termination {
             Ok(deadline) => {
                 let event = &events::TERMINATION_GRACE_PERIOD_EXPIRING;
                 let message = format!("All pods will be deleted by {}", text(deadline));
-                self.context.events.publish(event, About::object(node), message, &[name]);
+                self.context.events.publish(event, About::object(node), message, &[&node.metadata.uid]);
                 Some(deadline)
             }
             Err(value) => {
@@ -205,8 +205,7 @@ impl Termination {
     }
 
     async fn note(&self, node: &Node, before: &NodeClaim, after: &NodeClaim) -> Result<(), Error> {
-        let Some(patch) = status_patch(before, after) else { return Ok(()) };
-        match self.context.api.patch_status::<NodeClaim>(&before.key(), &patch).await {
+        match write_status(&self.context, before, after).await {
             Ok(_) => {}
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error),

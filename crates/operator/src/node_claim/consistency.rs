@@ -19,7 +19,7 @@ use runtime::events::About;
 use runtime::{Again, Outcome};
 
 use super::lifecycle::age;
-use super::{name, status_patch};
+use super::{name, write_status};
 use crate::Context;
 use crate::managed::is_claim_managed;
 use crate::watching::Watching;
@@ -114,9 +114,7 @@ impl Reconcile for Consistency {
                 context.events.publish(event, About::object(&*claim), shortage, &[uid, shortage]);
             }
             let after = noted(&claim, shortages.is_empty(), now);
-            if let Some(patch) = status_patch(&claim, &after)
-                && let Err(error) = context.api.patch_status::<NodeClaim>(key, &patch).await
-            {
+            if let Err(error) = write_status(context, &claim, &after).await {
                 self.scans.lock().remove(uid);
                 return if error.is_not_found() { Ok(Again::No) } else { Err(error) };
             }

@@ -32,7 +32,7 @@ use runtime::{Again, Error, Outcome};
 use serde_json::json;
 
 use super::dra::Drivers;
-use super::{disrupt, has_finalizer, label, lock, metadata_patch, name, status_patch};
+use super::{disrupt, has_finalizer, label, lock, metadata_patch, name, write_status};
 use crate::Context;
 use crate::managed::is_claim_managed;
 use crate::watching::Watching;
@@ -314,21 +314,17 @@ impl Lifecycle {
     async fn write(&self, pass: &mut Pass) {
         let key = pass.before.key();
         let is_new = pass.after.is_true(REGISTERED) && !pass.before.is_true(REGISTERED);
-        let mut base = Arc::clone(&pass.before);
-        if let Some(patch) = metadata_patch(&pass.before, &pass.after) {
-            match self.context.api.patch::<NodeClaim>(&key, &patch).await {
-                Ok(patched) => base = patched,
-                Err(error) => return pass.errors.push(error),
-            }
+        if let Some(patch) = metadata_patch(&pass.before, &pass.after)
+            && let Err(error) = self.context.api.patch::<NodeClaim>(&key, &patch).await
+        {
+            return pass.errors.push(error);
         }
-        let Some(patch) = status_patch(&base, &pass.after) else { return };
-        match self.context.api.patch_status::<NodeClaim>(&key, &patch).await {
-            Ok(patched) => {
-                if is_new {
-                    self.note_registered(&patched);
-                    pass.errors.extend(health::record(&self.context, &patched, true).await.err());
-                }
+        match write_status(&self.context, &pass.before, &pass.after).await {
+            Ok(Some(claim)) if is_new => {
+                self.note_registered(&claim);
+                pass.errors.extend(health::record(&self.context, &claim, true).await.err());
             }
+            Ok(_) => {}
             Err(error) => pass.errors.push(error),
         }
     }

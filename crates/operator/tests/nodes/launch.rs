@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 
 use crate::support::{FakeCloud, FakeHook, Operated};
 
-const EC2: &str = r#"{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}"#;
-
 /// A claim of another cloud.
 fn foreign() -> Value {
-    json!({"spec": {"nodeClassRef": serde_json::from_str::<Value>(EC2).unwrap()}})
+    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+    json!({"spec": {"nodeClassRef": class}})
 }
 
 #[test]
@@ -138,7 +137,8 @@ fn a_node_is_initialized_when_it_has_everything() {
 #[test]
 fn a_claim_is_not_initialized_before_it_is_registered() {
     let hook = FakeHook::pending("slow");
-    let mut world = Operated::with(testkit::World::new(1), FakeCloud::with_hooks(&[hook.clone()]));
+    let mut world =
+        Operated::with(testkit::World::new(1), FakeCloud::with_hooks(std::slice::from_ref(&hook)));
     world.add_claim("a", &json!({}));
     world.pass(20);
     assert_eq!(

@@ -1,7 +1,12 @@
 //! Nodes and their claims in a cluster in virtual time. The comments name the sections of the test plan.
 
+mod deadline;
+mod drain;
+mod eviction;
+mod finalize;
 mod launch;
 mod liveness;
+mod others;
 mod registration;
 #[path = "../support/mod.rs"]
 mod support;

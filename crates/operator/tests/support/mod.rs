@@ -104,7 +104,7 @@ impl Operated {
                 clock: world.clock(),
                 settings: Arc::new(Settings::default()),
                 events: Recorder::new(Provider::Kwok),
-                metrics: Registry::default(),
+                metrics: Registry::for_provider(Provider::Kwok),
                 registrations: Registrations::default(),
             }
         });
@@ -141,7 +141,8 @@ impl Operated {
         let mut claim = json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
             "metadata": {
-                "name": name, "labels": {"karpenter.sh/nodepool": "pool"},
+                "name": name,
+                "labels": {"karpenter.sh/nodepool": "pool", "karpenter.kwok.sh/kwoknodeclass": "default"},
                 "ownerReferences": [{
                     "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "pool",
                     "uid": pool["metadata"]["uid"], "blockOwnerDeletion": true,
@@ -222,6 +223,75 @@ impl Operated {
     /// The node of a name, or null.
     pub fn node(&self, name: &str) -> Value {
         self.world.get(&format!("/api/v1/nodes/{name}")).unwrap_or_default()
+    }
+
+    /// A node that nothing of ours has made, with changes.
+    #[track_caller]
+    pub fn add_bare_node(&self, name: &str, change: &Value) {
+        let mut node = json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {
+                "name": name, "finalizers": ["karpenter.sh/termination"],
+                "labels": {"karpenter.kwok.sh/kwoknodeclass": "default"},
+            },
+            "spec": {"providerID": format!("fake://{name}")},
+            "status": {"capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"}},
+        });
+        merge(&mut node, change);
+        self.world.apply(&node.to_string());
+    }
+
+    /// Creates a pod on a node, with changes.
+    #[track_caller]
+    pub fn add_pod(&self, name: &str, node: &str, change: &Value) {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+        });
+        merge(&mut pod, change);
+        self.world.apply(&pod.to_string());
+    }
+
+    /// A pod, or null.
+    pub fn pod(&self, name: &str) -> Value {
+        self.world.get(&format!("/api/v1/namespaces/default/pods/{name}")).unwrap_or_default()
+    }
+
+    /// Whether a pod is there and has not been told to stop.
+    pub fn stays(&self, name: &str) -> bool {
+        let pod = self.pod(name);
+        !pod.is_null() && pod["metadata"]["deletionTimestamp"].is_null()
+    }
+
+    /// Creates a budget for the pods of a label `app`.
+    #[track_caller]
+    pub fn add_budget(&self, name: &str, app: &str, spec: &Value) {
+        let mut budget = json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": app}}},
+        });
+        merge(&mut budget["spec"], spec);
+        self.world.apply(&budget.to_string());
+    }
+
+    /// Deletes a node.
+    #[track_caller]
+    pub fn delete_node(&self, name: &str) {
+        self.world.delete(&format!("/api/v1/nodes/{name}"));
+    }
+
+    /// What events of a reason said, the oldest first, as `object: message`.
+    pub fn events(&self, reason: &str) -> Vec<String> {
+        let all = self.context.events.published().into_iter().filter(|event| &*event.reason == reason);
+        all.map(|event| format!("{}: {}", event.about.name, event.message)).collect()
+    }
+
+    /// The value of a counter, or how many observations there were; zero when there is none.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are small")]
+    pub fn metric(&self, metric: &'static api::names::metrics::Metric, labels: &[&str]) -> u64 {
+        self.context.metrics.value(metric, labels).unwrap_or_default() as u64
     }
 
     /// The status of a claim's condition; empty when there is none.

@@ -163,7 +163,7 @@ pub(super) fn a_volume_that_exists_decides_about_the_zone(stage: &mut dyn Stage)
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"},
         "spec": {
             "storageClassName": "made-by-hand", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
-            "csi": {"driver": "example.com/disks", "volumeHandle": "1"},
+            "csi": {"driver": "disks.example.com", "volumeHandle": "1"},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
                 {"key": ZONE, "operator": "In", "values": ["test-zone-d"]},
             ]}]}},

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::manifests::{deployment, deployment_with, manifest, node_class, pod_spec, pool, with};
+use super::manifests::{deployment, manifest, node_class, pod_spec, pool, with};
 use crate::stage::{CLAIMS, NODES, Stage, is_true};
 
 pub(super) fn pods_that_wait_get_a_node_and_the_node_goes_with_them(stage: &mut dyn Stage) {
@@ -29,13 +29,20 @@ pub(super) fn small_pods_share_a_node(stage: &mut dyn Stage) {
     assert_eq!(stage.nodes().len(), 1, "{}", stage.describe());
 }
 
-pub(super) fn a_node_that_exists_is_used_before_one_is_launched(stage: &mut dyn Stage) {
-    let capacity = json!({"cpu": "4", "memory": "8Gi", "pods": "20"});
-    let node = json!({
+/// A node that somebody else looks after.
+fn own_node(name: &str, capacity: &Value) -> Value {
+    json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "own", "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": {"kubernetes.io/hostname": "own"}},
+        "metadata": {
+            "name": name, "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/hostname": name, "kwok.x-k8s.io/node": "fake", "kwok-partition": "a"},
+        },
         "status": {"capacity": capacity, "allocatable": capacity},
-    });
+    })
+}
+
+pub(super) fn a_node_that_exists_is_used_before_one_is_launched(stage: &mut dyn Stage) {
+    let node = own_node("own", &json!({"cpu": "4", "memory": "8Gi", "pods": "20"}));
     stage.apply(&manifest(&[pool("default"), node_class(), node]));
     stage.until("the node is ready", Duration::from_mins(1), |stage| {
         stage.get(&format!("{NODES}/own")).is_some_and(|node| is_true(&node, "Ready"))
@@ -164,21 +171,14 @@ pub(super) fn daemons_with_limit_ranges_are_counted(stage: &mut dyn Stage) {
             "template": {"metadata": {"labels": {"app": "agent"}}, "spec": bare},
         },
     });
-    // A node with a pod of the DaemonSet shows what it really asks for.
-    stage.apply(&manifest(&[pool("default"), node_class(), range, daemon, deployment("first", 1, "100m")]));
-    stage.until_running("first", 1);
+    // A pod of the DaemonSet shows what they really ask for.
+    let full = own_node("own", &json!({"cpu": "1", "memory": "1Gi", "pods": "5"}));
+    stage.apply(&manifest(&[pool("default"), node_class(), range, full, daemon]));
     stage.until_running("agent", 1);
-    stage.apply(&manifest(&[deployment_with(
-        "a",
-        1,
-        "1500m",
-        &json!({"nodeSelector": {"karpenter.sh/nodepool": "default"}}),
-    )]));
+    stage.apply(&manifest(&[deployment("a", 1, "1500m")]));
     stage.until_running("a", 1);
-    let node = stage.nodes_of("a");
-    stage.until("the daemon is there, too", Duration::from_mins(1), |stage| {
-        stage.nodes_of("agent").contains(&node[0]) && stage.running("agent") == stage.nodes().len()
-    });
+    stage.until_running("agent", 2);
+    assert_eq!(stage.label_of_node("a", "karpenter.kwok.sh/instance-cpu"), "4", "{}", stage.describe());
 }
 
 pub(super) fn pods_of_a_stateful_set_run(stage: &mut dyn Stage) {

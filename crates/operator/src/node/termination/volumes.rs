@@ -8,6 +8,8 @@ use cluster::objects::{Pod, VolumeAttachment};
 use cluster::state::{Key, State};
 use jiff::Timestamp;
 
+use crate::text;
+
 /// How many names an event has at most.
 const NAMED: usize = 5;
 
@@ -36,10 +38,8 @@ fn volumes_of<'a>(pod: &'a Pod, state: &'a State) -> impl Iterator<Item = &'a st
 
 /// The names of attachments, as an event has them.
 pub(super) fn names(attachments: &[Arc<VolumeAttachment>]) -> String {
-    let shown: Vec<&str> = attachments.iter().take(NAMED).map(|it| &*it.metadata.name).collect();
-    let others = attachments.len().saturating_sub(NAMED);
-    let others = if others == 0 { String::new() } else { format!(" and {others} other(s)") };
-    shown.join(", ") + &others
+    let names: Vec<&str> = attachments.iter().map(|it| &*it.metadata.name).collect();
+    text::some(&names, NAMED)
 }
 
 #[cfg(test)]

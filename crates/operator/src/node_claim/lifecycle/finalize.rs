@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::Lifecycle;
 use super::launch::age;
-use crate::node_claim::{annotation, has_finalizer, label, lock, name, provider_id, status_patch};
+use crate::node_claim::{annotation, has_finalizer, label, lock, name, provider_id, write_status};
 
 /// How often the cloud is asked whether the instance is gone.
 pub(crate) const INSTANCE_GONE: Duration = Duration::from_secs(5);
@@ -119,7 +119,7 @@ impl Lifecycle {
         );
         let event = &events::TERMINATION_GRACE_PERIOD_EXPIRING;
         let message = format!("All pods will be deleted by {deadline}");
-        self.context.events.publish(event, About::object(claim), message, &[name(claim)]);
+        self.context.events.publish(event, About::object(claim), message, &[claim.metadata.uid()]);
         Ok(patched)
     }
 
@@ -133,9 +133,7 @@ impl Lifecycle {
         let now = self.context.now();
         let mut after = claim.clone();
         Conditions::of(&mut after, now).set_true(INSTANCE_TERMINATING);
-        if let Some(patch) = status_patch(claim, &after) {
-            self.context.api.patch_status::<NodeClaim>(&claim.key(), &patch).await?;
-        }
+        write_status(&self.context, claim, &after).await?;
         if !gone {
             return Ok(Some(Again::After(INSTANCE_GONE)));
         }

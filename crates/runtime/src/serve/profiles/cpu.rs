@@ -65,7 +65,8 @@ fn encode(report: &Report) -> Vec<u8> {
     for (frames, count) in &report.data {
         let count = u64::try_from(*count).unwrap_or_default();
         let (mut places, mut values, mut sample) = (Vec::new(), Vec::new(), Vec::new());
-        for symbol in frames.frames.iter().flatten() {
+        // What looks is not looked for.
+        for symbol in frames.frames.iter().flatten().skip_while(|symbol| looks(&symbol.name())) {
             let (name, file) = (text(&mut tables, &symbol.name()), text(&mut tables, &symbol.filename()));
             let function = number(&mut tables.functions, (name, file), 1);
             varint(&mut places, number(&mut tables.places, (function, u64::from(symbol.lineno())), 1));
@@ -95,6 +96,11 @@ fn encode(report: &Report) -> Vec<u8> {
     message(&mut profile, 11, &[(1, cpu), (2, nanoseconds)]);
     field(&mut profile, 12, period);
     profile
+}
+
+/// Whether a function belongs to the profiler itself.
+fn looks(name: &str) -> bool {
+    name.starts_with("backtrace::") || name.ends_with("::trace") || name.contains("perf_signal_handler")
 }
 
 fn varint(out: &mut Vec<u8>, mut value: u64) {
