@@ -17,6 +17,7 @@ use api::names::metrics::{
 };
 use api::names::values::{PROVISIONED, ZONE_FLEXIBLE, ZONE_NONE};
 use api::nodepool::NodePool;
+use cluster::reason::Reason;
 use cluster::snapshot::{self, Built, InstanceTypes, Origin};
 use cluster::state::{Change, Key, Object, State};
 use engine::options::{MinValues, Options, Preferences, Reserved};
@@ -93,10 +94,17 @@ impl Provisioner {
     async fn pass(&self) -> Result<(), Error> {
         let start = Instant::now();
         let pools = ready_pools(&self.context.cluster.read());
+        let has_pools = !pools.is_empty();
         let types = catalogue::of(&self.context, pools.values()).await;
         let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
         let Some(outcome) = self.decide(pools, types, &id).await else { return Ok(()) };
         self.measure(&outcome, start.elapsed());
+        if has_pools {
+            self.tell_pending(&outcome);
+        } else if !outcome.pending.is_empty() {
+            // Nothing is wrong with the pods.
+            tracing::info!(pods = outcome.pending.len(), "no nodepools found");
+        }
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
         let reason = PROVISIONED;
@@ -114,8 +122,6 @@ impl Provisioner {
         id: &str,
     ) -> Option<Outcome> {
         let context = self.context.clone();
-        let has_pools = !pools.is_empty();
-        let now = context.now();
         let looked = {
             let context = context.clone();
             let types = types.clone();
@@ -125,16 +131,6 @@ impl Provisioner {
         if looked.snapshot.pods.is_empty() {
             context.metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], 0.0);
             tell_zones(&context.metrics, Zones::default());
-            return None;
-        }
-        if !has_pools {
-            tracing::info!("no nodepools found");
-            let pods: Vec<Key> = looked.snapshot.pods.iter().map(|pod| pod_key(&pod.name)).collect();
-            context.cluster.update(|state| {
-                for pod in pods {
-                    state.record_unschedulable(&pod, now);
-                }
-            });
             return None;
         }
         let labels = [PROVISIONER, id];
@@ -159,20 +155,26 @@ impl Provisioner {
     /// Says which pods cannot be helped, whatever nodes there were.
     fn tell_ignored(&self, built: &Built) {
         let now = self.context.now();
-        let mut total = 0;
-        for (pod, reason) in ignored_pods(built) {
-            total += 1;
+        let ignored: Vec<(Key, &Reason)> = ignored_pods(built).collect();
+        self.context.metrics.set(&SCHEDULER_IGNORED_PODS, &[], count(ignored.len()));
+        if ignored.is_empty() {
+            return;
+        }
+        self.context.cluster.update(|state| {
+            for (pod, _) in &ignored {
+                state.record_unschedulable(pod, now);
+            }
+        });
+        for (pod, reason) in ignored {
             let known = self.context.cluster.read().pods.get(&pod).map(Arc::clone);
             let Some(known) = known else { continue };
             tracing::debug!(Pod = %pod, error = %reason, "ignoring pod");
-            self.context.cluster.update(|state| state.record_unschedulable(&pod, now));
             if reason.is_event() {
                 let about = About::object(&*known);
                 let (uid, message) = (about.uid.clone(), format!("Failed to schedule pod, {reason}"));
                 self.context.events.publish(&FAILED_SCHEDULING, about, message, &[&uid]);
             }
         }
-        self.context.metrics.set(&SCHEDULER_IGNORED_PODS, &[], count(total));
     }
 
     fn measure(&self, outcome: &Outcome, elapsed: Duration) {
@@ -181,8 +183,8 @@ impl Provisioner {
         metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], count(outcome.pending.len()));
     }
 
-    /// Tells users and operators what was decided.
-    fn report(&self, outcome: &Outcome, elapsed: Duration) {
+    /// Tells users and operators which pods stay pending, and why.
+    fn tell_pending(&self, outcome: &Outcome) {
         for (pool, min_values) in &outcome.unusable {
             let about = About::object(&**pool);
             let uid = about.uid.clone();
@@ -200,6 +202,10 @@ impl Provisioner {
             let message = format!("Failed to schedule pod, {why}");
             self.context.events.publish(&FAILED_SCHEDULING, about(pod), message, &[&pod.uid]);
         }
+    }
+
+    /// Tells users and operators which pods have a place.
+    fn report(&self, outcome: &Outcome, elapsed: Duration) {
         if !outcome.claims.is_empty() {
             let pods: Vec<String> =
                 outcome.claims.iter().flat_map(|claim| &claim.pods).map(|pod| pod.key.to_string()).collect();
@@ -266,11 +272,6 @@ fn tell_zones(metrics: &Registry, zones: Zones) {
 #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
 fn count(number: usize) -> f64 {
     number as f64
-}
-
-fn pod_key(name: &str) -> Key {
-    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-    Key::new(namespace, name)
 }
 
 /// The NodePools that may get new nodes.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::provider::Provider;
 use cluster::state::{Kind, State};
+use embedded::faults::Faulty;
 use runtime::controller::Controller;
 use runtime::events::Recorder;
 use runtime::limit::Limiter;
@@ -27,6 +28,8 @@ pub(crate) struct Operated {
     pub(crate) context: Context,
     /// The cloud.
     pub(crate) cloud: Arc<FakeCloud>,
+    /// What goes wrong between the controllers and the API server.
+    pub(crate) faults: Faulty,
 }
 
 impl Deref for Operated {
@@ -81,7 +84,8 @@ impl Operated {
             world.apply(&crd.document.to_string());
         }
         world.apply(NODE_CLASS);
-        let client = world.client();
+        let faults = world.block_on(async { Faulty::new(world.server().service(), 1) });
+        let client = world.block_on(async { kube::Client::new(faults.clone(), "default") });
         let cloud = Arc::new(FakeCloud::default());
         let (context, controllers) = world.block_on(async {
             let cluster = Cluster::new(State::awaiting(Provider::Kwok, Kind::ALL), world.clock());
@@ -110,7 +114,7 @@ impl Operated {
             // Whoever leads does so until the world ends.
             leads.closed().await;
         });
-        Self { world, context, cloud }
+        Self { world, context, cloud, faults }
     }
 
     /// An object of ours, such as `nodepools/default`.

@@ -6,6 +6,7 @@ use api::names::metrics::{
     DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS, NODECLAIMS_DISRUPTED,
     NODEPOOLS_ALLOWED_DISRUPTIONS,
 };
+use embedded::faults::{Fault, Rule};
 use serde_json::{Value, json};
 
 use crate::testing::{NODE_POOL, Operated, node_objects};
@@ -155,4 +156,36 @@ fn what_another_process_began_is_taken_back() {
     assert!(!is_tainted(&cluster, "n1"));
     assert_eq!(cluster.condition("nodeclaims/claim-n1", "DisruptionReason"), "");
     assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn a_command_that_cannot_be_carried_out_is_taken_back() {
+    let mut cluster = cluster("100%", &["n1"]);
+    cluster.faults.set_rules(vec![Rule::on("delete", "nodeclaims", 1.0, Fault::InternalError)]);
+    run(&mut cluster, 30);
+    assert!(is_tainted(&cluster, "n1"));
+    assert_eq!(cluster.condition("nodeclaims/claim-n1", "DisruptionReason"), "True Empty");
+    assert!(cluster.context.cluster.read().is_marked("kwok://n1"));
+    // Meanwhile somebody needs the node.
+    cluster.apply(&pod("a", "n1"));
+    cluster.run_for(Duration::from_mins(11));
+    assert!(!is_tainted(&cluster, "n1"));
+    assert_eq!(cluster.condition("nodeclaims/claim-n1", "DisruptionReason"), "");
+    assert!(!cluster.context.cluster.read().is_marked("kwok://n1"));
+    assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn a_command_goes_on_when_the_server_recovers() {
+    let mut cluster = cluster("100%", &["n1", "n2"]);
+    cluster.faults.set_rules(vec![
+        Rule::on("delete", "nodeclaims", 0.7, Fault::Unavailable),
+        Rule::on("patch", "nodes", 0.5, Fault::Conflict),
+    ]);
+    run(&mut cluster, 120);
+    cluster.faults.set_rules(Vec::new());
+    run(&mut cluster, 60);
+    assert_eq!(cluster.claims().len(), 0);
+    let labels = ["empty", "default", "spot", "when_empty_or_underutilized", "graceful"];
+    assert_eq!(cluster.context.metrics.value(&NODECLAIMS_DISRUPTED, &labels), Some(2.0));
 }
