@@ -87,7 +87,6 @@ pub async fn run(context: Context, of_cloud: Vec<Controller>, leads: watch::Rece
 fn controllers(context: &Context) -> Vec<Controller> {
     let mut all = crate::node_pool::controllers(context);
     all.extend(crate::node_claim::controllers(context));
-    all.extend(crate::node::controllers(context));
     all.extend(crate::node_claim_disruption::controllers(context));
     all.extend(crate::node::controllers(context));
     all.extend(crate::provisioner::controllers(context));

@@ -77,7 +77,7 @@ impl Termination {
         if let Some(claim) = claim.as_ref().filter(|claim| !claim.metadata.is_deleting()) {
             match self.context.api.delete(&**claim).await {
                 Ok(()) => {}
-                Err(error) if error.is_not_found() => {}
+                Err(error) if error.is_outrun() => {}
                 Err(error) => return Err(error),
             }
         }

@@ -1,7 +1,9 @@
 //! 16.22: finalizer, launch and initialization of NodeClaims.
 
+use api::names::metrics::{NODECLAIMS_DISRUPTED, NODES_CREATED};
 use cloud::Error;
-use runtime::Again;
+use cluster::state::Key;
+use runtime::{Again, Settings};
 use serde_json::{Value, json};
 
 use crate::support::{FakeCloud, FakeHook, Operated};
@@ -29,6 +31,7 @@ fn a_claim_becomes_a_node() {
         assert_eq!(world.said("a", condition), format!("True {condition}: "));
     }
     assert_eq!(world.cloud.launches(), 1);
+    assert_eq!(world.metric(&NODES_CREATED, &["pool", "zone-a"]), 1);
     assert_eq!(world.node("a")["metadata"]["labels"]["karpenter.sh/initialized"], "true");
 }
 
@@ -47,20 +50,38 @@ fn claims_of_other_clouds_are_left_alone() {
 #[test]
 fn a_claim_without_capacity_goes_at_once() {
     let mut world = Operated::start();
+    for name in ["expected", "elsewhere"] {
+        world.add_pod(name, "", &json!({}));
+    }
+    world.pass(2);
+    world.context.cluster.update(|state| state.record_claim(&Key::new("default", "expected"), "a"));
     world.cloud.create_failures.lock().push_back(Error::InsufficientCapacity("none left".to_owned()));
     world.add_claim("a", &json!({}));
     world.pass(2);
     assert!(world.is_claim_gone("a"));
     assert_eq!((world.cloud.launches(), world.cloud.terminations()), (0, 0));
+    assert_eq!(
+        world.events("InsufficientCapacityError"),
+        [
+            "a: NodeClaim a event: insufficient capacity, none left",
+            "expected: NodeClaim a nominated for this pod failed to launch: insufficient capacity, none left",
+        ]
+    );
+    assert_eq!(
+        world.metric(&NODECLAIMS_DISRUPTED, &["insufficient_capacity", "pool", "", "", "graceful"]),
+        1
+    );
 }
 
 #[test]
 fn a_claim_whose_node_class_is_not_ready_goes_at_once() {
     let mut world = Operated::start();
     world.cloud.create_failures.lock().push_back(Error::NodeClassNotReady("not yet".to_owned()));
-    world.add_claim("a", &json!({}));
+    world.add_claim("a", &json!({"spec": {"terminationGracePeriod": "1m"}}));
     world.pass(2);
     assert!(world.is_claim_gone("a"));
+    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &["nodeclass_not_ready", "pool", "", "", "eventual"]), 1);
+    assert!(world.events("InsufficientCapacityError").is_empty());
 }
 
 #[test]
@@ -146,5 +167,30 @@ fn a_claim_is_not_initialized_before_it_is_registered() {
         "Unknown AwaitingReconciliation: object is awaiting reconciliation"
     );
     hook.say(Ok(Again::No));
+    world.until_initialized("a");
+}
+
+#[test]
+fn a_node_waits_for_the_drivers_of_its_devices_unless_devices_are_ignored() {
+    let drivers = json!({"karpenter.sh/requested-dra-drivers": "gpu.example.com"});
+    let claim = json!({"metadata": {"annotations": drivers}});
+    let mut ignoring = Operated::start();
+    ignoring.add_node("a", &claim);
+    let settings = Settings { ignore_dra_requests: false, ..Settings::default() };
+    let mut world = Operated::with_settings(testkit::World::new(1), FakeCloud::default(), settings);
+    world.add_claim("a", &claim);
+    world.pass(20);
+    assert_eq!(
+        world.said("a", "Initialized"),
+        "Unknown DRADriverPoolsNotPublished: DRA driver \"gpu.example.com\" has not published a complete resource pool"
+    );
+    let slice = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
+        "spec": {
+            "driver": "gpu.example.com", "nodeName": "a", "devices": [{"name": "gpu-0"}],
+            "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+        },
+    });
+    world.apply(&slice.to_string());
     world.until_initialized("a");
 }

@@ -1,5 +1,6 @@
 //! 16.22: liveness of NodeClaims, and what it says about their pool.
 
+use api::names::metrics::NODECLAIMS_DISRUPTED;
 use cloud::Error;
 use serde_json::json;
 
@@ -14,6 +15,8 @@ fn a_claim_whose_node_never_joins_is_given_up_after_fifteen_minutes() {
     assert_eq!((world.is_claim_gone("a"), world.cloud.running()), (false, 1));
     world.pass(30);
     assert_eq!((world.is_claim_gone("a"), world.cloud.running()), (true, 0));
+    let series = ["registration_timeout", "pool", "on-demand", "", "graceful"];
+    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &series), 1);
 }
 
 #[test]
@@ -26,6 +29,7 @@ fn a_claim_that_cannot_be_launched_is_given_up_after_five_minutes() {
     world.pass(60);
     assert!(world.is_claim_gone("a"));
     assert_eq!(world.cloud.terminations(), 0, "there is nothing to terminate");
+    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &["launch_timeout", "pool", "", "", "graceful"]), 1);
 }
 
 #[test]

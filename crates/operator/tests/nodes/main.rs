@@ -8,5 +8,8 @@ mod launch;
 mod liveness;
 mod others;
 mod registration;
+mod safety;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/whole.rs"]
+mod whole;

@@ -60,6 +60,9 @@ fn a_node_without_the_taint_of_unregistered_ones_registers_all_the_same() {
     let mut world = Operated::start();
     *world.cloud.untainted.lock() = true;
     world.add_node("a", &json!({}));
+    assert!(
+        world.events("UnregisteredTaintMissing")[0].starts_with("a: Missing karpenter.sh/unregistered taint")
+    );
 }
 
 #[test]

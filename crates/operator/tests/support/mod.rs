@@ -88,6 +88,11 @@ impl Operated {
 
     /// As [`Operated::start`], in a world and with a cloud.
     pub fn with(world: World, cloud: FakeCloud) -> Self {
+        Self::with_settings(world, cloud, Settings::default())
+    }
+
+    /// As [`Operated::with`], with settings.
+    pub fn with_settings(world: World, cloud: FakeCloud, settings: Settings) -> Self {
         for crd in api::crds::documents(Provider::Kwok) {
             world.apply(&crd.document.to_string());
         }
@@ -102,7 +107,7 @@ impl Operated {
                 cluster,
                 cloud: Arc::clone(&cloud) as Arc<dyn CloudProvider>,
                 clock: world.clock(),
-                settings: Arc::new(Settings::default()),
+                settings: Arc::new(settings),
                 events: Recorder::new(Provider::Kwok),
                 metrics: Registry::for_provider(Provider::Kwok),
                 registrations: Registrations::default(),
@@ -241,14 +246,17 @@ impl Operated {
         self.world.apply(&node.to_string());
     }
 
-    /// Creates a pod on a node, with changes.
+    /// Creates a pod, on a node unless it is empty, with changes.
     #[track_caller]
     pub fn add_pod(&self, name: &str, node: &str, change: &Value) {
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
         });
+        if !node.is_empty() {
+            pod["spec"]["nodeName"] = node.into();
+        }
         merge(&mut pod, change);
         self.world.apply(&pod.to_string());
     }

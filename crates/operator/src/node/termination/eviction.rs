@@ -116,12 +116,14 @@ impl Evictions {
             let (key, uid) = (pod.key(), pod.metadata.uid.clone());
             let item = Item { uid, deadline, mode };
             let known = items.remove(&key).filter(|known| known.uid == item.uid);
-            let is_new = known.is_none();
-            let item = known.map_or_else(|| item.clone(), |known| known.stricter(item.clone()));
-            items.insert(key.clone(), item);
-            if is_new || urgent {
-                self.queue.add(key);
+            if known.is_none() || urgent {
+                self.queue.add(key.clone());
             }
+            let item = match known {
+                Some(known) => known.stricter(item),
+                None => item,
+            };
+            items.insert(key, item);
         }
     }
 

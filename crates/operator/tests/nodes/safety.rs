@@ -1,0 +1,96 @@
+//! 16.28: what must never happen to the whole operator, whatever others do.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::provider::Provider;
+use runtime::Settings;
+use serde_json::{Value, json};
+use testkit::World;
+
+use crate::whole;
+
+const POOL: &str = "
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: default}
+spec: {nodeRegistrationDelay: DELAY}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: pool}
+spec:
+  disruption: {consolidateAfter: 0s, budgets: [{nodes: 100%}]}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: []
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx, resources: {requests: {cpu: 500m}}}]}
+";
+
+fn operated() -> World {
+    let world = World::new(3);
+    for definition in api::crds::documents(Provider::Kwok) {
+        world.apply(&definition.document.to_string());
+    }
+    world.spawn(whole::operate(world.client(), world.clock(), Settings::default(), 3));
+    world
+}
+
+/// Adds a taint to every node that has not got it yet.
+fn spoil(world: &World) {
+    for node in world.list("/api/v1/nodes") {
+        let mut taints: Vec<Value> = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        if node["metadata"]["deletionTimestamp"].is_null()
+            && !taints.iter().any(|taint| taint["key"] == "example.com/spoiled")
+        {
+            taints.push(json!({"key": "example.com/spoiled", "effect": "NoExecute"}));
+            let name = node["metadata"]["name"].as_str().unwrap_or_default();
+            world.patch(&format!("/api/v1/nodes/{name}"), &json!({"spec": {"taints": taints}}));
+        }
+    }
+}
+
+#[test]
+fn somebody_who_spoils_every_node_does_not_make_the_cluster_grow_without_end() {
+    let mut world = operated();
+    // As long as a machine takes to boot.
+    world.apply(&POOL.replace("DELAY", "20s"));
+    let mut seen = BTreeSet::new();
+    let mut most = 0;
+    for _ in 0..300 {
+        world.run_for(Duration::from_secs(1));
+        spoil(&world);
+        let nodes = world.list("/api/v1/nodes");
+        most = most.max(nodes.len());
+        seen.extend(nodes.iter().map(|node| node["metadata"]["uid"].to_string()));
+    }
+    assert!(!seen.is_empty() && seen.len() < 35, "{} nodes for one pod, {most} at once", seen.len());
+    assert!(most <= 5, "{most} nodes at once for one pod");
+}
+
+#[test]
+fn an_operator_that_restarts_over_and_over_takes_nothing_away() {
+    let mut world = operated();
+    world.apply(&POOL.replace("DELAY", "0s"));
+    world.run_until("the pod runs", Duration::from_mins(1), |world| world.running() == 1);
+    let node = world.list("/api/v1/nodes")[0]["metadata"]["uid"].clone();
+    for seed in 10..15 {
+        let life = world.spawn(whole::operate(world.client(), world.clock(), Settings::default(), seed));
+        world.run_for(Duration::from_secs(7));
+        life.abort();
+        world.run_for(Duration::from_secs(3));
+    }
+    world.run_for(Duration::from_mins(2));
+    let nodes = world.list("/api/v1/nodes");
+    assert_eq!((nodes.len(), &nodes[0]["metadata"]["uid"], world.running()), (1, &node, 1));
+}
