@@ -4,6 +4,8 @@
 //! Everything else is the same: API server, scheduler and controllers are the real ones, machines are played by
 //! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created.
 
+#![expect(clippy::print_stdout, reason = "this is its result")]
+
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -63,6 +63,7 @@ impl Stage for Virtual {
 }
 
 /// Plays every other scenario, so that two can be played at the same time.
+#[expect(clippy::print_stdout, reason = "people want to see what holds")]
 fn play(half: usize) {
     let only = std::env::var("SCENARIO").unwrap_or_default();
     let mut failures = Vec::new();

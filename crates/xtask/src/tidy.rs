@@ -80,7 +80,7 @@ fn document_problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     let mut listed: BTreeSet<&str> = BTreeSet::new();
     for package in &metadata.packages {
-        let folder = package.manifest_path.parent().and_then(|path| path.strip_prefix(&root).ok());
+        let folder = package.manifest_path.parent().and_then(|path| path.strip_prefix(root).ok());
         let folder = folder.map_or("", |path| path.as_str());
         if !architecture.contains(&format!("`{folder}`")) {
             problems.push(format!("ARCHITECTURE.md: does not mention `{folder}`"));
