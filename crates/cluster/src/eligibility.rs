@@ -60,7 +60,7 @@ pub fn is_stuck_terminating(pod: &Pod, now: Timestamp) -> bool {
 
 /// Whether a pod belongs to a DaemonSet.
 pub fn is_daemon(pod: &Pod) -> bool {
-    pod.metadata.is_owned_by("apps/v1", "DaemonSet")
+    pod.noted.map_or_else(|| pod.metadata.is_owned_by("apps/v1", "DaemonSet"), |noted| noted.is_daemon)
 }
 
 /// Whether a pod is a node's own, which the API cannot move.

@@ -13,6 +13,7 @@ pub mod pod_disruption_budgets;
 pub mod reason;
 pub mod requests;
 pub mod scheduler_config;
+mod shapes;
 pub mod snapshot;
 pub mod state;
 pub mod state_node;

@@ -18,7 +18,6 @@ mod nodes;
 mod options;
 mod pods;
 mod pools;
-mod shapes;
 mod tables;
 mod types;
 mod view;
@@ -34,6 +33,7 @@ use api::validation::requirement;
 use engine::model::{
     ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass, Running, Snapshot,
 };
+use engine::universe::SetId;
 use hashbrown::{HashMap, HashSet, HashTable};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
@@ -44,13 +44,13 @@ use crate::objects::Pod;
 use crate::objects::selector::NodeSelectorTerm;
 use crate::pod_disruption_budgets::Budgets;
 use crate::reason::{Ignored, Reason, Rejection};
+use crate::shapes::Memo;
 use crate::state_node::Joined;
 use crate::volumes::Volumes;
 use namespaces::Namespaces;
 use nodes::Nodes;
 pub use options::{Options, ToPlace};
 use pods::Usage;
-use shapes::Memo;
 use tables::Tables;
 pub use types::InstanceTypes;
 use types::Listed;
@@ -124,6 +124,8 @@ struct Builder<'a> {
     listed: Vec<Listed<'a>>,
     /// Pools that take part.
     pool_names: BTreeSet<Box<str>>,
+    /// Labels of nodes that have been converted.
+    node_labels: HashMap<Vec<(&'a str, &'a str)>, SetId, FxBuildHasher>,
     /// Why pods are to be placed.
     origins: Vec<Origin>,
     /// Classes by what they are.
@@ -151,6 +153,7 @@ impl<'a> Builder<'a> {
             workloads: Workloads::new(view),
             listed: Vec::new(),
             pool_names: BTreeSet::new(),
+            node_labels: HashMap::default(),
             origins: Vec::new(),
             classes: HashTable::new(),
             ignored: Vec::new(),
@@ -195,7 +198,7 @@ impl<'a> Builder<'a> {
         let mut leaving = Vec::new();
         let mut seen = HashSet::<_, FxBuildHasher>::default();
         let may_repeat = self.view.may_repeat();
-        for pod in self.view.pods.iter().copied() {
+        for (pod, node) in self.view.pods_on(nodes) {
             if may_repeat && !seen.insert((pod.metadata.namespace(), &*pod.metadata.name)) {
                 let value = pod.metadata.name.clone();
                 self.ignore_pod(pod, Reason::Duplicate { field: "metadata.name", value });
@@ -203,7 +206,7 @@ impl<'a> Builder<'a> {
                 if place_waiting {
                     self.place_waiting(pod, &mut waiting);
                 }
-            } else if let Some(node) = nodes.find(&pod.spec.node_name) {
+            } else if let Some(node) = node {
                 if eligibility::is_terminal(pod) {
                     continue;
                 }

@@ -22,6 +22,7 @@ use api::provider::Provider;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::objects::{Node, Pod, VolumeAttachment};
+use crate::shapes::Shapes;
 pub use consolidation::Consolidated;
 use index::Indexes;
 pub use kind::{Key, Kind, Meta, Object, StatefulSet, Stores, Watched};
@@ -89,6 +90,8 @@ pub struct State {
     doomed: BTreeSet<Box<str>>,
     /// Objects that cannot be understood, and why.
     unreadable: BTreeMap<(Kind, Key), String>,
+    /// What pods have in common.
+    shapes: Shapes,
     /// How long a claim may take to get an instance before nobody waits for it any more.
     launch_timeout: SignedDuration,
     /// How each instance looked when its Node or claim last changed.
@@ -129,6 +132,7 @@ impl State {
             newest: BTreeMap::new(),
             doomed: BTreeSet::new(),
             unreadable: BTreeMap::new(),
+            shapes: Shapes::default(),
             launch_timeout: LAUNCH_TIMEOUT,
             tracked: BTreeMap::new(),
             marks: BTreeSet::new(),
@@ -156,9 +160,19 @@ impl State {
         self.unreadable.iter()
     }
 
+    /// Whether some object of a kind cannot be understood, so that it proves nothing that one is not found.
+    pub fn has_unreadable(&self, kind: Kind) -> bool {
+        self.unreadable.keys().any(|(known, _)| *known == kind)
+    }
+
     /// The pods of a node.
     pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a Arc<Pod>> + Clone {
-        self.indexes.pods_by_node.get(node).filter_map(|key| self.stores.pods.get(key))
+        self.indexes.pods_by_node.on(node)
+    }
+
+    /// The pods that have no node.
+    pub fn unbound_pods(&self) -> impl Iterator<Item = &Arc<Pod>> + Clone {
+        self.indexes.pods_by_node.unbound()
     }
 
     /// The nodes of an instance; more than one if something is wrong.
@@ -209,6 +223,9 @@ impl State {
                 Vec::new()
             }
             Seen::Unreadable(kind, key, why) => {
+                if let Some(listed) = self.listing.get_mut(&kind) {
+                    listed.insert(key.clone());
+                }
                 self.unreadable.insert((kind, key.clone()), why);
                 self.remove(kind, &key).into_iter().collect()
             }
@@ -220,8 +237,8 @@ impl State {
             }
             Seen::Synced(kind) => {
                 self.waiting.remove(&kind);
-                // Those that cannot be understood are told of again by the next list.
                 let Some(listed) = self.listing.remove(&kind) else { return Vec::new() };
+                self.unreadable.retain(|(known, key), _| *known != kind || listed.contains(key));
                 let gone: Vec<_> =
                     self.stores.keys(kind).into_iter().filter(|key| !listed.contains(key)).collect();
                 gone.into_iter().filter_map(|key| self.remove(kind, &key)).collect()
@@ -274,6 +291,7 @@ impl State {
 
     /// Notes that the server does not know an object any more; with `uid`, that very one.
     pub fn gone(&mut self, kind: Kind, key: &Key, uid: Option<&str>) -> Option<Change> {
+        self.unreadable.remove(&(kind, key.clone()));
         let known = self.stores.object(kind, key)?;
         if uid.is_some_and(|uid| uid != known.meta().uid()) {
             return None;
@@ -306,6 +324,10 @@ impl State {
         if !self.unreadable.is_empty() {
             self.unreadable.remove(&(object.kind(), object.key()));
         }
+        let object = match object {
+            Object::Pod(pod) => Object::Pod(self.shapes.note(pod)),
+            other => other,
+        };
         let old = self.stores.insert(&object);
         let change = Change { old, new: Some(object) };
         self.indexes.apply(&change);
@@ -324,6 +346,9 @@ impl State {
 
     /// Brings what is derived from objects up to date.
     fn note(&mut self, change: &Change) {
+        if let Some(Object::Pod(old)) = &change.old {
+            self.shapes.release(old);
+        }
         match change.object() {
             Object::Node(_) | Object::NodeClaim(_) => self.note_instances(change),
             Object::Pod(_) => self.note_pod(change),

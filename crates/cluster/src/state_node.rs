@@ -81,7 +81,7 @@ pub fn join<'a>(
         all.bystanders.push(node);
     }
     all.nodes = joined.into_values().collect();
-    all.nodes.sort_by_key(|state| (!state.is_initialized(), state.name()));
+    all.nodes.sort_by_cached_key(|state| (!state.is_initialized(), state.name()));
     all
 }
 

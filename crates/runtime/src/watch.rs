@@ -183,7 +183,12 @@ impl Watch {
                     return Err(Error::Refused { code, reason, message });
                 }
                 _ => {
-                    let Some(object) = self.decode(object) else { continue };
+                    let Some(object) = self.decode(object) else {
+                        if kind == "DELETED" {
+                            self.cluster.gone(self.kind, &key_of(object), None);
+                        }
+                        continue;
+                    };
                     if !initial {
                         self.version = Some(object.meta().version().to_string());
                     }
@@ -237,14 +242,19 @@ impl Watch {
         match self.kind.decode(json.get()) {
             Ok(object) => Some(object),
             Err(error) => {
-                let named: Result<Named, _> = serde_json::from_str(json.get());
-                let key = named.map_or_else(|_| Key::default(), |named| named.metadata.key());
+                let key = key_of(json);
                 tracing::error!(kind = self.kind.name(), name = %key, error = %error, "ignoring an object that cannot be read");
                 self.cluster.observe(Seen::Unreadable(self.kind, key, error.to_string()));
                 None
             }
         }
     }
+}
+
+/// Where an object is that cannot be read otherwise.
+fn key_of(json: &RawValue) -> Key {
+    let named: Result<Named, _> = serde_json::from_str(json.get());
+    named.map_or_else(|_| Key::default(), |named| named.metadata.key())
 }
 
 /// Whether the server does not know the parameters of streaming, rather than anything else.

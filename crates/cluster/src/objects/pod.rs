@@ -12,6 +12,7 @@ use units::Quantity;
 use super::collections::{Labels, List, Map, nullable};
 use super::selector::{LabelSelector, NodeSelector, NodeSelectorTerm};
 use super::{Effect, Metadata};
+use crate::shapes::Noted;
 
 /// Amounts by resource name.
 pub type ResourceList = Map<Quantity>;
@@ -28,6 +29,9 @@ pub struct Pod {
     /// What became of it.
     #[serde(deserialize_with = "nullable")]
     pub status: PodStatus,
+    /// What the state has found out about it; nothing in files.
+    #[serde(skip)]
+    pub(crate) noted: Option<Noted>,
 }
 
 /// What a pod asks for.

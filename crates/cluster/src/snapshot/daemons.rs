@@ -5,8 +5,8 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::{Builder, View};
+use crate::eligibility::is_daemon;
 use crate::objects::collections::List;
-use crate::objects::pod::PodStatus;
 use crate::objects::{DaemonSet, Metadata, Pod};
 use crate::reason::{Ignored, Reason};
 
@@ -56,10 +56,11 @@ fn newest_pods<'a>(view: &View<'a>) -> Vec<Option<&'a Pod>> {
         .map(|(index, set)| ((set.namespace(), &*set.name), index))
         .collect();
     let mut newest = vec![None::<&Pod>; view.daemon_sets.len()];
-    for pod in view.pods.iter().copied() {
-        let Some(owner) = pod.metadata.controller().filter(|owner| owner.is("apps/v1", "DaemonSet")) else {
-            continue;
-        };
+    if newest.is_empty() {
+        return newest;
+    }
+    for pod in view.pods().into_iter().filter(|pod| is_daemon(pod)) {
+        let Some(owner) = pod.metadata.controller() else { continue };
         let namespace = pod.metadata.namespace();
         let set = by_uid.get(&(namespace, &*owner.uid)).or_else(|| by_name.get(&(namespace, &*owner.name)));
         let Some(known) = set.map(|set| &mut newest[*set]) else { continue };
@@ -78,7 +79,7 @@ fn from_template(set: &DaemonSet) -> Pod {
         namespace: set.metadata.namespace().into(),
         ..Metadata::default()
     };
-    Pod { metadata, spec: set.spec.template.spec.clone(), status: PodStatus::default() }
+    Pod { metadata, spec: set.spec.template.spec.clone(), ..Pod::default() }
 }
 
 /// The controller pins each pod to its node by replacing the required terms, which a new node cannot satisfy.

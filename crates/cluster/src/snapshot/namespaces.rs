@@ -26,8 +26,7 @@ impl<'a> Namespaces<'a> {
             .iter()
             .map(|namespace| (&*namespace.metadata.name, Known::Object(&namespace.metadata.labels)))
             .collect();
-        for pod in view.pods.iter().copied() {
-            let name = pod.metadata.namespace();
+        for name in view.pod_namespaces() {
             if !all.contains_key(name) {
                 all.insert(name, Known::Named([(NAME, name.into())].into_iter().collect()));
             }

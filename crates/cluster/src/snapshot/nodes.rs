@@ -18,6 +18,7 @@ use crate::state_node::{StateNode, node_taints};
 /// Nodes that pods are on.
 pub(super) struct Nodes<'a> {
     by_name: HashMap<&'a str, NodeId, FxBuildHasher>,
+    names: Vec<(&'a str, NodeId)>,
     /// What pods use, by node.
     used: Vec<Amounts>,
     /// How many nodes count; those behind them take no pods.
@@ -28,10 +29,20 @@ pub(super) struct Nodes<'a> {
     removed: Vec<NodeId>,
 }
 
-impl Nodes<'_> {
+impl<'a> Nodes<'a> {
+    /// All nodes that there are objects for, in their order.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&'a str, NodeId)> {
+        self.names.iter().copied()
+    }
+
     /// The node of this name, if there is an object for it.
     pub(super) fn find(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
+    }
+
+    fn name(&mut self, node: &'a objects::Node, id: NodeId) {
+        self.by_name.insert(&node.metadata.name, id);
+        self.names.push((&node.metadata.name, id));
     }
 
     /// Whether a node takes no pods, because its state is not known.
@@ -60,6 +71,7 @@ impl<'a> Builder<'a> {
             self.view.csi_nodes.iter().map(|node| (&*node.metadata.name, *node)).collect();
         let mut nodes = Nodes {
             by_name: HashMap::default(),
+            names: Vec::new(),
             used: Vec::new(),
             counting: 0,
             origins: Vec::new(),
@@ -70,7 +82,7 @@ impl<'a> Builder<'a> {
                 Ok(node) => {
                     let id = NodeId::at(self.tables.snapshot.nodes.len());
                     if let Some(node) = state.node {
-                        nodes.by_name.insert(&node.metadata.name, id);
+                        nodes.name(node, id);
                     }
                     nodes.used.push(Amounts::default());
                     nodes.origins.push(origin(state));
@@ -100,7 +112,7 @@ impl<'a> Builder<'a> {
             // What cannot be read is in the list of ignored objects for another reason already.
             let Ok(known) = self.node(&state, &HashMap::default()) else { continue };
             let id = NodeId::at(self.tables.snapshot.nodes.len());
-            nodes.by_name.insert(&node.metadata.name, id);
+            nodes.name(node, id);
             nodes.used.push(Amounts::default());
             nodes.origins.push(origin(&state));
             self.tables.snapshot.nodes.push(Node { open: false, available: Amounts::default(), ..known });
@@ -112,7 +124,6 @@ impl<'a> Builder<'a> {
         state: &StateNode<'a>,
         csi_nodes: &HashMap<&str, &CSINode, FxBuildHasher>,
     ) -> Result<Node, Reason> {
-        let own = state.labels();
         let key = self.tables.snapshot.keys.hostname;
         let allocatable = state.allocatable();
         let available = self.tables.capacity(&allocatable)?;
@@ -122,8 +133,7 @@ impl<'a> Builder<'a> {
         let instance_type = self.type_of(state.pool(), state.label(labels::INSTANCE_TYPE));
         let object = match state.node {
             Some(node) => Some(NodeObject {
-                labels: self
-                    .node_labels(&node.metadata.labels.iter().map(|(k, v)| (k, &**v)).collect::<Vec<_>>())?,
+                labels: self.node_labels(node.metadata.labels.iter().map(|(k, v)| (k, &**v)).collect())?,
                 taints: self.tables.taints(node_taints(node)),
             }),
             None => None,
@@ -131,7 +141,7 @@ impl<'a> Builder<'a> {
         Ok(Node {
             name: state.name().into(),
             hostname: self.tables.snapshot.universe.value(key, state.hostname()),
-            labels: self.node_labels(&own)?,
+            labels: self.node_labels(state.labels())?,
             taints: self.tables.taints(state.taints()),
             available,
             resources: resources?,
@@ -145,9 +155,15 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn node_labels(&mut self, own: &[(&str, &str)]) -> Result<SetId, Reason> {
-        let without_hostname = own.iter().copied().filter(|(key, _)| *key != labels::HOSTNAME);
-        self.tables.node_labels(without_hostname)
+    /// The labels of a node, host name aside. Many nodes have the same.
+    fn node_labels(&mut self, mut own: Vec<(&'a str, &'a str)>) -> Result<SetId, Reason> {
+        own.retain(|(key, _)| *key != labels::HOSTNAME);
+        if let Some(known) = self.node_labels.get(&own) {
+            return Ok(*known);
+        }
+        let set = self.tables.node_labels(own.iter().copied())?;
+        self.node_labels.insert(own, set);
+        Ok(set)
     }
 
     /// How many volumes a node can attach: as its drivers say, otherwise as its type does. A driver that is there

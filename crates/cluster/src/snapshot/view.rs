@@ -5,7 +5,9 @@ use std::sync::Arc;
 use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use api::provider::Provider;
+use engine::model::NodeId;
 
+use super::nodes::Nodes;
 use crate::objects::{
     CSINode, DaemonSet, Namespace, Node, Objects, PersistentVolume, PersistentVolumeClaim, Pod,
     PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StorageClass,
@@ -16,7 +18,8 @@ use crate::state_node::{Joined, join};
 /// The objects that a snapshot is made of: those of files or those of the state, without a copy.
 #[derive(Debug)]
 pub struct View<'a> {
-    pub(crate) pods: Vec<&'a Pod>,
+    /// Those of files; see [`View::pods`].
+    pods: Vec<&'a Pod>,
     pub(crate) nodes: Vec<&'a Node>,
     pub(crate) daemon_sets: Vec<&'a DaemonSet>,
     pub(crate) namespaces: Vec<&'a Namespace>,
@@ -40,6 +43,31 @@ impl<'a> View<'a> {
     pub(super) fn joined(&self, provider: Provider) -> Joined<'a> {
         let nodes = self.nodes.iter().copied();
         self.state.map_or_else(|| join(nodes, self.node_claims.iter().copied(), provider), State::joined)
+    }
+
+    /// All pods.
+    pub(super) fn pods(&self) -> Vec<&'a Pod> {
+        self.state.map_or_else(|| self.pods.clone(), |state| all(&state.pods))
+    }
+
+    /// All pods with the nodes that they are bound to; those of nodes that are not known may be missing.
+    pub(super) fn pods_on(&self, nodes: &Nodes<'a>) -> Vec<(&'a Pod, Option<NodeId>)> {
+        let Some(state) = self.state else {
+            return self.pods.iter().map(|pod| (*pod, nodes.find(&pod.spec.node_name))).collect();
+        };
+        let unbound = state.unbound_pods().map(|pod| (pod.as_ref(), None));
+        let bound = nodes
+            .named()
+            .flat_map(|(name, node)| state.pods_on(name).map(move |pod| (pod.as_ref(), Some(node))));
+        unbound.chain(bound).collect()
+    }
+
+    /// The namespaces that pods are in, some of them perhaps more than once.
+    pub(super) fn pod_namespaces(&self) -> Vec<&'a str> {
+        match self.state {
+            Some(state) => state.pods.namespaces().collect(),
+            None => self.pods.iter().map(|pod| pod.metadata.namespace()).collect(),
+        }
     }
 
     /// Whether there may be two objects of one kind and name.
@@ -73,12 +101,8 @@ impl<'a> From<&'a Objects> for View<'a> {
 
 impl<'a> From<&'a State> for View<'a> {
     fn from(state: &'a State) -> Self {
-        fn all<K>(store: &Store<K>) -> Vec<&K> {
-            store.values().map(Arc::as_ref).collect()
-        }
-
         Self {
-            pods: all(&state.pods),
+            pods: Vec::new(),
             nodes: all(&state.nodes),
             daemon_sets: all(&state.daemon_sets),
             namespaces: all(&state.namespaces),
@@ -96,4 +120,8 @@ impl<'a> From<&'a State> for View<'a> {
             state: Some(state),
         }
     }
+}
+
+fn all<K>(store: &Store<K>) -> Vec<&K> {
+    store.values().map(Arc::as_ref).collect()
 }

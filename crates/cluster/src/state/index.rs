@@ -1,11 +1,13 @@
 //! Where to find objects by what they say about others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use api::names::labels;
 
 use super::Change;
 use super::kind::{Key, Object};
+use crate::objects::Pod;
 
 /// Keys of objects by what they refer to.
 #[derive(Debug, Default)]
@@ -33,10 +35,55 @@ impl Index {
     }
 }
 
+/// Pods by the node they are bound to. The pods themselves are here, because whoever asks for them asks for thousands.
+#[derive(Debug, Default)]
+pub(super) struct PodsByNode {
+    bound: BTreeMap<Box<str>, Pods>,
+    unbound: Pods,
+}
+
+type Pods = BTreeMap<Key, Arc<Pod>>;
+
+impl PodsByNode {
+    pub(super) fn on(&self, node: &str) -> impl ExactSizeIterator<Item = &Arc<Pod>> + Clone {
+        const NONE: &Pods = &BTreeMap::new();
+        self.bound.get(node).unwrap_or(NONE).values()
+    }
+
+    pub(super) fn unbound(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> + Clone {
+        self.unbound.values()
+    }
+
+    fn apply(&mut self, old: Option<&Object>, new: Option<&Object>) {
+        if let Some(Object::Pod(old)) = old {
+            let node = &old.spec.node_name;
+            let stays = matches!(new, Some(Object::Pod(new)) if new.spec.node_name == *node);
+            if node.is_empty() && !stays {
+                self.unbound.remove(&key(old));
+            } else if let Some(pods) = self.bound.get_mut(node).filter(|_| !stays) {
+                pods.remove(&key(old));
+                if pods.is_empty() {
+                    self.bound.remove(node);
+                }
+            }
+        }
+        if let Some(Object::Pod(new)) = new {
+            let node = &new.spec.node_name;
+            let pods =
+                if node.is_empty() { &mut self.unbound } else { self.bound.entry(node.clone()).or_default() };
+            pods.insert(key(new), Arc::clone(new));
+        }
+    }
+}
+
+fn key(pod: &Pod) -> Key {
+    Key { namespace: pod.metadata.namespace.clone(), name: pod.metadata.name.clone() }
+}
+
 /// All indexes.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    pub(super) pods_by_node: Index,
+    pub(super) pods_by_node: PodsByNode,
     pub(super) nodes_by_provider_id: Index,
     pub(super) claims_by_provider_id: Index,
     pub(super) claims_by_pool: Index,
@@ -46,19 +93,15 @@ pub(super) struct Indexes {
 
 impl Indexes {
     pub(super) fn apply(&mut self, change: &Change) {
-        let key = change.key();
         let (old, new) = (change.old.as_ref(), change.new.as_ref());
+        if let Object::Pod(_) = change.object() {
+            return self.pods_by_node.apply(old, new);
+        }
+        let key = change.key();
         let mut index = |index: fn(&mut Self) -> &mut Index, value: fn(&Object) -> &str| {
             let (old, new) = (old.map_or("", value), new.map_or("", value));
             index(self).move_key(&key, old, new);
         };
-        index(
-            |all| &mut all.pods_by_node,
-            |object| match object {
-                Object::Pod(pod) => &pod.spec.node_name,
-                _ => "",
-            },
-        );
         index(
             |all| &mut all.nodes_by_provider_id,
             |object| match object {

@@ -45,6 +45,17 @@ impl<K> Store<K> {
             .map(|(_, object)| object)
     }
 
+    /// The namespaces that there are objects in.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        let first = self.0.keys().next();
+        std::iter::successors(first, |last| {
+            // Nothing sorts between a text and the same with a zero behind it.
+            let next = Key::new(&format!("{}\0", last.namespace), "");
+            self.0.range(next..).next().map(|(key, _)| key)
+        })
+        .map(|key| &*key.namespace)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

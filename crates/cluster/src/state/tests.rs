@@ -77,6 +77,42 @@ fn an_accepted_deletion_is_not_forgotten_by_a_watch_that_lags() {
 }
 
 #[test]
+fn pods_are_found_by_their_node_or_as_those_without() {
+    let mut state = state();
+    state.observe(Seen::Applied(pod(1, "")));
+    assert_eq!((state.unbound_pods().count(), on(&state, "")), (1, 0));
+    state.observe(Seen::Applied(pod(2, "n")));
+    assert_eq!((state.unbound_pods().count(), on(&state, "n")), (0, 1));
+    state.observe(Seen::Applied(pod(3, "n")));
+    assert_eq!(state.pods_on("n").next().unwrap().metadata.resource_version, 3);
+    state.observe(Seen::Applied(pod(4, "m")));
+    assert_eq!((on(&state, "n"), on(&state, "m")), (0, 1));
+    state.observe(Seen::Deleted(pod(5, "m")));
+    assert_eq!(on(&state, "m"), 0);
+}
+
+#[test]
+fn an_object_that_cannot_be_understood_is_set_aside_until_it_can_be_or_is_gone() {
+    let mut state = state();
+    let key = Key::new("default", "a");
+    let unreadable = |key: &Key| Seen::Unreadable(Kind::Pod, key.clone(), "why".into());
+    state.observe(Seen::Applied(pod(1, "n")));
+    state.observe(unreadable(&key));
+    assert!(state.has_unreadable(Kind::Pod) && !state.has_unreadable(Kind::Node) && on(&state, "n") == 0);
+    state.observe(Seen::Applied(pod(2, "n")));
+    assert!(!state.has_unreadable(Kind::Pod));
+    state.observe(unreadable(&key));
+    state.gone(Kind::Pod, &key, None);
+    assert!(!state.has_unreadable(Kind::Pod));
+    state.observe(unreadable(&key));
+    state.observe(Seen::Listing(Kind::Pod));
+    state.observe(unreadable(&Key::new("default", "b")));
+    state.observe(Seen::Synced(Kind::Pod));
+    let left: Vec<_> = state.unreadable().map(|((_, key), _)| key.to_string()).collect();
+    assert_eq!(left, ["default/b"], "the other was not on the list");
+}
+
+#[test]
 fn claims_and_nodes_find_each_other_unless_there_are_several() {
     let mut state = state();
     let claim = |name: &str| {

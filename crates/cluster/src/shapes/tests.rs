@@ -4,6 +4,7 @@ use api::provider::Provider;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::*;
 use crate::file;
 use crate::scheduler_config::SchedulerConfig;
 use crate::snapshot::{Options, build};
@@ -226,6 +227,27 @@ fn the_owner_matters_if_the_scheduler_spreads_by_it() {
     });
     // Neither owner exists, so nothing can be deduced and all are alike after all.
     assert_eq!(classes(&pods, &options), 1);
+}
+
+#[test]
+fn pods_of_the_state_are_numbered_by_their_looks_as_long_as_one_is_there() {
+    let mut shapes = Shapes::default();
+    let mut number = |value: &Value| shapes.note(Arc::new(serde_json::from_value(value.clone()).unwrap()));
+    let mut replica = pod();
+    set(&mut replica, "/metadata/name", &"other".into());
+    let (path, value) = &changes()[0];
+    let mut different = pod();
+    set(&mut different, path, value);
+    let [first, second, third] = [&pod(), &replica, &different].map(&mut number);
+    assert_eq!(first.noted, second.noted);
+    assert_ne!(first.noted, third.noted);
+    assert_eq!(shapes.len(), 2);
+    shapes.release(&first);
+    assert_eq!(shapes.len(), 2);
+    shapes.release(&second);
+    assert_eq!(shapes.len(), 1);
+    let again = shapes.note(second);
+    assert!(again.noted.is_some() && again.noted != third.noted && shapes.len() == 2);
 }
 
 proptest! {
