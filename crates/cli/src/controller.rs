@@ -10,16 +10,20 @@ use anyhow::{Context, Result, anyhow, bail};
 use api::names::flags;
 use api::provider::Provider;
 use clock::Clock;
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use kwok::Kwok;
 use operator::Parts;
 use runtime::leader::{self, Candidate, Election, Ended};
+use runtime::measure::MeasureLayer;
+use runtime::metrics::{Build, Registry};
 use runtime::serve::{self, Check, Pages, Server, find_crds};
 use runtime::settings::Command;
 use runtime::{Settings, logs};
 use tokio::sync::{oneshot, watch};
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The revision of the source, where the build knows it.
 const COMMIT: Option<&str> = option_env!("KARPENTER_COMMIT");
 
@@ -75,10 +79,11 @@ async fn start_controller(start: Start) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let config = config(start.kubeconfig.as_deref()).await?;
-    let client = Client::try_from(config.clone()).context("making a client for the cluster")?;
+    // Its requests must not wait behind those of the controllers.
+    let election = Client::try_from(config.clone()).context("making a client for the leader election")?;
     let provider = match start.provider {
         Some(provider) => provider,
-        None => infer(&client).await?,
+        None => infer(&election).await?,
     };
     let Command::Run(settings) = Settings::parse(provider, start.rest, environment)? else {
         return Ok(ExitCode::SUCCESS);
@@ -88,9 +93,15 @@ async fn start_controller(start: Start) -> Result<ExitCode> {
     for gate in &settings.unknown_gates {
         tracing::info!(gate, "ignoring unknown feature gate");
     }
-    // Its requests must not wait behind those of the controllers.
-    let election = Client::try_from(config).context("making a client for the leader election")?;
-    operate(client, election, provider, *settings, clock).await
+    let metrics = Registry::for_provider(provider);
+    metrics.begin(Build { version: VERSION, commit: COMMIT.unwrap_or_default(), compiler: "rust" });
+    metrics.collect_process(None);
+    let client = ClientBuilder::try_from(config)
+        .context("making a client for the cluster")?
+        .with_layer(&MeasureLayer::new(&metrics))
+        .build();
+    let parts = Parts::measured(client, provider, clock, *settings, metrics);
+    operate(&parts, provider, election).await
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -110,6 +121,8 @@ async fn config(kubeconfig: Option<&str>) -> Result<Config> {
     };
     // A refused eviction must be known at once; everything else is tried again by its controller.
     config.default_retry = false;
+    let agent = format!("karpenter/{VERSION}").parse().context("naming this program")?;
+    config.headers.push((http::header::USER_AGENT, agent));
     Ok(config)
 }
 
@@ -132,16 +145,9 @@ async fn infer(client: &Client) -> Result<Provider> {
     }
 }
 
-async fn operate(
-    client: Client,
-    election: Client,
-    provider: Provider,
-    settings: Settings,
-    clock: Clock,
-) -> Result<ExitCode> {
+async fn operate(parts: &Parts, provider: Provider, election: Client) -> Result<ExitCode> {
     let seed = u64::from(std::process::id());
-    let parts = Parts::new(client.clone(), provider, clock, settings);
-    let settings = Arc::clone(&parts.settings);
+    let (clock, settings) = (parts.clock, &parts.settings);
     let (cloud, of_cloud) = match provider {
         Provider::Kwok => {
             let file = settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH);
@@ -154,7 +160,7 @@ async fn operate(
             bail!("provider {provider} is not in this build: expected kwok")
         }
     };
-    let _servers = serve(&parts, &client)?;
+    let _servers = serve(parts)?;
     let context = parts.context(cloud);
     if settings.disable_leader_election {
         let (_leads, leading) = watch::channel(true);
@@ -191,10 +197,10 @@ async fn operate(
 }
 
 /// Metrics, liveness and readiness, on threads of their own.
-fn serve(parts: &Parts, client: &Client) -> Result<[Server; 2]> {
+fn serve(parts: &Parts) -> Result<[Server; 2]> {
     let Parts { cluster, settings, metrics, .. } = parts;
     let (found, crds) = watch::channel(false);
-    tokio::spawn(find_crds(client.clone(), found));
+    tokio::spawn(find_crds(parts.api.client().clone(), found));
     let cluster = cluster.clone();
     let ready = vec![
         Check::new("manager", move || {

@@ -86,4 +86,11 @@ mod tests {
         assert_eq!(text(Error::RebootNotImplemented), "reboot is not implemented by this cloud provider");
         assert_eq!(text(Error::RebootFailed("no permission".into())), "no permission");
     }
+    #[test]
+    fn metrics_tell_three_kinds_of_errors_from_all_others() {
+        assert_eq!(Error::InsufficientCapacity(String::new()).label(), "InsufficientCapacityError");
+        assert_eq!(Error::NotFound(String::new()).label(), "NodeClaimNotFoundError");
+        assert_eq!(Error::NodeClassNotReady(String::new()).label(), "NodeClassNotReadyError");
+        assert_eq!(Error::Timeout(String::new()).label(), "unknown");
+    }
 }

@@ -23,12 +23,27 @@ pub fn of_pod(pod: &Pod) -> Resources {
     total
 }
 
+/// What a pod is limited to, itself as one pod included. A container without a limit adds nothing.
+pub fn limits_of_pod(pod: &Pod) -> Resources {
+    let mut total = sequence(pod, |container, _| resources(&container.resources.limits));
+    for (name, limit) in pod.spec.resources.limits.iter() {
+        total.set(name, *limit);
+    }
+    total.set("pods", Quantity::from_units(1, Format::DecimalSi));
+    total
+}
+
 fn of_containers(pod: &Pod) -> Resources {
     let infeasible = pod.status.conditions.resize == Some(Resize::Infeasible);
+    sequence(pod, |container, status| of_container(container, status, infeasible))
+}
+
+/// What containers need together, or in the hungriest moment of the init sequence.
+fn sequence(pod: &Pod, of: impl Fn(&Container, Option<&ContainerStatus>) -> Resources) -> Resources {
     let mut running = Resources::new();
     for container in &pod.spec.containers {
         let status = find(&pod.status.container_statuses, container);
-        running.add(&of_container(container, status, infeasible));
+        running.add(&of(container, status));
     }
     let mut sidecars = Resources::new();
     let mut starting = Resources::new();
@@ -36,12 +51,12 @@ fn of_containers(pod: &Pod) -> Resources {
         // While a container starts, it runs beside the sidecars that stand before it.
         let moment = if container.is_sidecar() {
             let status = find(&pod.status.init_container_statuses, container);
-            let requests = of_container(container, status, infeasible);
-            running.add(&requests);
-            sidecars.add(&requests);
+            let needed = of(container, status);
+            running.add(&needed);
+            sidecars.add(&needed);
             sidecars.clone()
         } else {
-            let mut moment = of_container(container, None, infeasible);
+            let mut moment = of(container, None);
             moment.add(&sidecars);
             moment
         };
@@ -144,6 +159,17 @@ mod tests {
         );
         check(&json!({"containers": []}), &json!({}), "");
         check(&json!({"containers": [{}]}), &json!({}), "");
+    }
+
+    #[test]
+    fn limits_add_up_as_requests_do() {
+        let limited = |cpu: &str| json!({"name": cpu, "resources": {"limits": {"cpu": cpu}}});
+        let spec = json!({
+            "containers": [limited("1"), limited("2"), {"name": "free"}], "initContainers": [limited("5")],
+            "overhead": {"cpu": "1"},
+        });
+        let limits = limits_of_pod(&serde_json::from_value(json!({"spec": spec})).unwrap());
+        assert_eq!((limits.amount("cpu").value(), limits.amount("pods").value()), (5, 1));
     }
 
     #[test]

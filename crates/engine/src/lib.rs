@@ -15,3 +15,4 @@ pub mod topology;
 pub mod universe;
 mod world;
 pub mod written;
+pub mod zones;

@@ -7,6 +7,7 @@ mod catalogue;
 pub mod context;
 pub mod disruption;
 mod managed;
+pub mod metrics;
 pub mod node;
 pub mod node_claim;
 pub mod node_claim_disruption;

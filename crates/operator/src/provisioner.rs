@@ -12,6 +12,8 @@ mod pass;
 #[cfg(test)]
 mod tests;
 mod trigger;
+#[cfg(test)]
+mod zone_tests;
 
 use std::sync::Arc;
 

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
+use crate::node_pool::registration_health::Registrations;
 
 /// What there is before there is a cloud; clouds are made with it.
 #[derive(Clone, Debug)]
@@ -37,9 +38,19 @@ pub struct Parts {
 impl Parts {
     /// The parts of an operator for a cluster and a cloud.
     pub fn new(client: Client, provider: Provider, clock: Clock, settings: Settings) -> Self {
+        Self::measured(client, provider, clock, settings, Registry::for_provider(provider))
+    }
+
+    /// As [`Parts::new`], counting together with what there was before, such as the client.
+    pub fn measured(
+        client: Client,
+        provider: Provider,
+        clock: Clock,
+        settings: Settings,
+        metrics: Registry,
+    ) -> Self {
         let cluster = Cluster::new(State::awaiting(provider, Kind::ALL), clock);
         let limiter = Limiter::new(f64::from(settings.kube_client_qps), settings.kube_client_burst);
-        let metrics = Registry::for_provider(provider);
         let api = Api::new(client, cluster.clone(), provider, Arc::new(limiter));
         let events = Recorder::new(provider);
         Self { cluster, api, clock, settings: Arc::new(settings), events, metrics }
@@ -48,7 +59,8 @@ impl Parts {
     /// What controllers work with.
     pub fn context(&self, cloud: Arc<dyn CloudProvider>) -> Context {
         let Self { cluster, api, clock, settings, events, metrics } = self.clone();
-        Context { cluster, api, cloud, clock, settings, events, metrics, registrations: Default::default() }
+        let registrations = Registrations::default();
+        Context { cluster, api, cloud, clock, settings, events, metrics, registrations }
     }
 }
 
@@ -79,5 +91,6 @@ fn controllers(context: &Context) -> Vec<Controller> {
     all.extend(crate::node::controllers(context));
     all.extend(crate::provisioner::controllers(context));
     all.extend(crate::disruption::controllers(context));
+    all.extend(crate::metrics::controllers(context));
     all
 }

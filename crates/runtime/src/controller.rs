@@ -225,14 +225,14 @@ mod tests {
 
     struct Scripted {
         script: Script,
-        seen: Mutex<Vec<(String, u128)>>,
+        seen: Mutex<Vec<(&'static str, u128)>>,
         start: Instant,
     }
 
     impl Reconcile for Scripted {
-        fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
+        fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Outcome> {
             async move {
-                self.seen.lock().push((key.to_string(), self.start.elapsed().as_millis()));
+                self.seen.lock().push((current(), self.start.elapsed().as_millis()));
                 let next = self.script.lock().pop();
                 next.map_or(Ok(Again::No), |next| next())
             }
@@ -261,6 +261,8 @@ mod tests {
         tokio::time::sleep(Duration::from_mins(1)).await;
         running.abort();
         let seen = scripted.seen.lock();
+        // What it calls knows who calls, and nobody else does.
+        assert!(seen.iter().all(|(name, _)| *name == "test") && current().is_empty());
         seen.iter().map(|(_, time)| *time).collect()
     }
 

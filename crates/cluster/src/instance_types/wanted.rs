@@ -156,14 +156,14 @@ mod tests {
         let mut it = some_type();
         it.offerings[0].price = 9.0;
         let price = |asked: &[Requirement], it: &InstanceType| {
-            Wanted::new(asked, &sets).unwrap().worst_launch_price(&it.offerings)
+            Wanted::new(asked, &sets).unwrap().worst_launch_price(&it.offerings).to_string()
         };
         let on_demand = [requirement(labels::CAPACITY_TYPE, Operator::In, &["on-demand"])];
-        assert_eq!(price(&[], &it), 9.0);
-        assert_eq!(price(&on_demand, &it), it.offerings[1].price);
+        assert_eq!(price(&[], &it), "9");
+        assert_eq!(price(&on_demand, &it), it.offerings[1].price.to_string());
         let nowhere = [requirement(labels::ZONE, Operator::In, &["nowhere"])];
-        assert_eq!(price(&nowhere, &it), f64::MAX);
+        assert_eq!(price(&nowhere, &it), f64::MAX.to_string());
         it.offerings[0].available = false;
-        assert_eq!(price(&[], &it), it.offerings[2].price);
+        assert_eq!(price(&[], &it), it.offerings[2].price.to_string());
     }
 }

@@ -214,6 +214,36 @@ impl Group {
         if values.is_empty() { Allowed::None } else { Allowed::Values(values) }
     }
 
+    /// All domains that the rule leaves open to a pod, wherever it is tried.
+    pub(crate) fn open_domains(
+        &self,
+        pod: Option<RequirementId>,
+        own: bool,
+        universe: &Universe,
+    ) -> Vec<ValueId> {
+        let asked = || self.domains.iter().filter(|domain| self.admits(pod, domain.value, universe));
+        let is_first = own && self.key.rule == Rule::Affinity && asked().all(|domain| domain.count == 0);
+        let least = match asked().map(|domain| domain.count).min() {
+            Some(least)
+                if self
+                    .key
+                    .min_domains
+                    .is_none_or(|min| asked().count() >= usize::try_from(min).unwrap_or(0)) =>
+            {
+                least
+            }
+            _ => 0,
+        };
+        let is_open = |domain: &&Domain| match self.key.rule {
+            Rule::Spread => {
+                domain.count.saturating_add(i32::from(own)).saturating_sub(least) <= self.key.max_skew
+            }
+            Rule::Affinity => domain.count > 0 || is_first,
+            Rule::AntiAffinity => domain.count == 0,
+        };
+        asked().filter(is_open).map(|domain| domain.value).collect()
+    }
+
     /// The emptiest domain of the node that does not exceed the skew.
     fn spread(
         &mut self,

@@ -11,15 +11,17 @@ use api::names::conditions::node_pool::NODE_REGISTRATION_HEALTHY;
 use api::names::controllers::PROVISIONER;
 use api::names::events::{FAILED_SCHEDULING, NO_COMPATIBLE_INSTANCE_TYPES};
 use api::names::metrics::{
-    PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_QUEUE_DEPTH,
-    SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNFINISHED_WORK, SCHEDULER_UNSCHEDULABLE_PODS,
+    PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_PENDING_PODS_BY_ZONE,
+    SCHEDULER_QUEUE_DEPTH, SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNFINISHED_WORK,
+    SCHEDULER_UNSCHEDULABLE_PODS,
 };
-use api::names::values::PROVISIONED;
+use api::names::values::{PROVISIONED, ZONE_FLEXIBLE, ZONE_NONE};
 use api::nodepool::NodePool;
-use cluster::snapshot::{self, Built, InstanceTypes};
+use cluster::snapshot::{self, Built, InstanceTypes, Origin};
 use cluster::state::{Change, Key, Object, State};
 use engine::options::{MinValues, Options, Preferences, Reserved};
 use engine::solve::solve;
+use engine::zones::{Zones, effective_zones};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use jiff::SignedDuration;
@@ -27,6 +29,7 @@ use runtime::Error;
 use runtime::compute::compute;
 use runtime::controller::{Again, Controller, Outcome as Reconciled, Reconcile};
 use runtime::events::About;
+use runtime::metrics::Registry;
 use runtime::queue::{Backoff, Queue};
 use runtime::settings::{MinValuesPolicy, PreferencePolicy, Settings};
 use tokio::sync::Notify;
@@ -43,6 +46,9 @@ use crate::wiring::Wiring;
 
 /// How long the provisioner waits for claims to be launched before it looks again by itself.
 const UNSYNCED: Duration = Duration::from_secs(1);
+/// After what time operators are told that it waits, and how often afterwards.
+const SLOW: Duration = Duration::from_secs(30);
+const REMINDER: Duration = Duration::from_secs(10);
 /// How many pods a log line names.
 const SHOWN: usize = 5;
 
@@ -66,19 +72,19 @@ impl Reconcile for Provisioner {
     }
 }
 
-/// What was decided, and what for.
-struct Decision {
-    built: Built,
-    outcome: Outcome,
-}
-
 impl Provisioner {
     /// Waits until every claim is launched: what was asked for is not asked for again.
     async fn until_synced(&self) {
+        let start = Instant::now();
+        let mut said = SLOW;
         loop {
             let launched = self.launched.notified();
             if self.context.cluster.read().is_synced(self.context.now()) {
                 return;
+            }
+            if start.elapsed() > said {
+                tracing::error!(duration = ?start.elapsed(), "waiting for nodeclaims to be launched");
+                said += REMINDER;
             }
             let _ = tokio::time::timeout(UNSYNCED, launched).await;
         }
@@ -89,8 +95,8 @@ impl Provisioner {
         let pools = ready_pools(&self.context.cluster.read());
         let types = catalogue::of(&self.context, pools.values()).await;
         let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
-        let Some(Decision { built, outcome }) = self.decide(pools, types, &id).await else { return Ok(()) };
-        self.measure(&built, &outcome, start.elapsed());
+        let Some(outcome) = self.decide(pools, types, &id).await else { return Ok(()) };
+        self.measure(&outcome, start.elapsed());
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
         let reason = PROVISIONED;
@@ -106,7 +112,7 @@ impl Provisioner {
         pools: BTreeMap<Box<str>, Arc<NodePool>>,
         types: Types,
         id: &str,
-    ) -> Option<Decision> {
+    ) -> Option<Outcome> {
         let context = self.context.clone();
         let has_pools = !pools.is_empty();
         let now = context.now();
@@ -117,6 +123,8 @@ impl Provisioner {
         };
         self.tell_ignored(&looked);
         if looked.snapshot.pods.is_empty() {
+            context.metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], 0.0);
+            tell_zones(&context.metrics, Zones::default());
             return None;
         }
         if !has_pools {
@@ -135,16 +143,17 @@ impl Provisioner {
         context.metrics.set(&SCHEDULER_UNFINISHED_WORK, &labels, 0.0);
         let options = options(&context.settings);
         let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
-        let decision = compute(move || {
+        let (zones, decided) = compute(move || {
+            let zones = effective_zones(&looked.snapshot, |pod| looked.pods[pod.index()] == Origin::Waiting);
             let plan = solve(&looked.snapshot, &options);
-            let outcome = outcome(&looked, plan, &pools, &sets);
-            Decision { built: looked, outcome }
+            (zones, outcome(&looked, plan, &pools, &sets))
         })
         .await;
+        tell_zones(&context.metrics, zones);
         context.metrics.remove(&SCHEDULER_UNFINISHED_WORK, &labels);
-        let left = decision.outcome.pending.len() + decision.outcome.deferred;
+        let left = decided.pending.len() + decided.deferred;
         context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
-        Some(decision)
+        Some(decided)
     }
 
     /// Says which pods cannot be helped, whatever nodes there were.
@@ -166,11 +175,10 @@ impl Provisioner {
         self.context.metrics.set(&SCHEDULER_IGNORED_PODS, &[], count(total));
     }
 
-    fn measure(&self, built: &Built, outcome: &Outcome, elapsed: Duration) {
+    fn measure(&self, outcome: &Outcome, elapsed: Duration) {
         let metrics = &self.context.metrics;
         metrics.observe(&SCHEDULER_SCHEDULING_DURATION, &[PROVISIONER], elapsed.as_secs_f64());
         metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], count(outcome.pending.len()));
-        tracing::debug!(pods = built.snapshot.pods.len(), duration = ?elapsed, "decided where pods go");
     }
 
     /// Tells users and operators what was decided.
@@ -244,6 +252,15 @@ impl Provisioner {
             self.context.metrics.observe(&PODS_SCHEDULING_DECISION_DURATION, &[], wait.as_secs_f64());
         }
     }
+}
+
+/// Tells in which zones pods must be.
+fn tell_zones(metrics: &Registry, zones: Zones) {
+    let named = zones.by_zone.into_iter().map(|(zone, pods)| (zone.into(), pods));
+    let others = [(ZONE_FLEXIBLE.to_owned(), zones.flexible), (ZONE_NONE.to_owned(), zones.nowhere)];
+    let all = named.chain(others.into_iter().filter(|(_, pods)| *pods > 0));
+    let series = all.map(|(zone, pods)| (vec![PROVISIONER.to_owned(), zone], count(pods)));
+    metrics.replace(&SCHEDULER_PENDING_PODS_BY_ZONE, PROVISIONER, series);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]

@@ -34,10 +34,16 @@ struct Pods {
 impl Reconcile for Pods {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
         async move {
-            let pod = self.context.cluster.read().pods.get(key).map(Arc::clone);
-            let Some(pod) = pod.filter(|pod| is_provisionable(pod)) else { return Ok(Again::No) };
-            let now = self.context.now();
-            self.context.cluster.update(|state| state.acknowledge_pod(key, now));
+            let (pod, is_new) = {
+                let state = self.context.cluster.read();
+                let pod = state.pods.get(key).filter(|pod| is_provisionable(pod)).map(Arc::clone);
+                (pod, state.pod_record(key).is_none_or(|record| record.acknowledged.is_none()))
+            };
+            let Some(pod) = pod else { return Ok(Again::No) };
+            if is_new {
+                let now = self.context.now();
+                self.context.cluster.update(|state| state.acknowledge_pod(key, now));
+            }
             self.batcher.trigger(&pod.metadata.uid);
             Ok(Again::After(REMINDER))
         }

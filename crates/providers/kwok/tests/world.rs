@@ -52,8 +52,8 @@ impl Play {
     }
 
     fn known(&self, name: &str) -> NodeClaim {
-        let known = self.world.get(&format!("{CLAIMS}/{name}")).unwrap();
-        serde_json::from_value(known).unwrap()
+        let known = self.world.get(&format!("{CLAIMS}/{name}")).expect("the claim is there");
+        serde_json::from_value(known).expect("it is a claim")
     }
 
     fn create(&self, claim: &NodeClaim) -> Result<Instance, Error> {
@@ -62,7 +62,7 @@ impl Play {
 
     /// Writes down what was launched, as the core does.
     fn note(&mut self, claim: &str, launched: &Instance) {
-        let mut status = serde_json::to_value(&launched.status).unwrap();
+        let mut status = serde_json::to_value(&launched.status).expect("it can be written");
         status["nodeName"] = Value::Null;
         status["conditions"] = json!([{
             "type": "Launched", "status": "True", "reason": "Launched", "message": "",
@@ -125,7 +125,7 @@ fn claim(name: &str) -> Value {
 }
 
 fn id(instance: &Instance) -> &str {
-    &instance.status.as_ref().unwrap().provider_id
+    &instance.status.as_ref().expect("instances have a status").provider_id
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn claim(requirements: Value, requests: Value) -> NodeClaim {
+fn claim(requirements: &Value, requests: &Value) -> NodeClaim {
     let json = json!({
         "metadata": {"name": "c", "uid": "1"},
         "spec": {
@@ -39,7 +39,7 @@ fn the_cheapest_offering_of_the_listed_types_is_taken() {
     let names = ["m-4x-amd64-linux", "c-2x-amd64-linux", "s-2x-amd64-linux"];
     let zone = one_of(labels::ZONE, &["test-zone-c"]);
     let listed = one_of(labels::INSTANCE_TYPE, &names);
-    let claim_of = |requirements: &[Value]| claim(requirements.into(), json!({"cpu": "100"}));
+    let claim_of = |requirements: &[Value]| claim(&requirements.into(), &json!({"cpu": "100"}));
     let spot = claim_of(&[listed.clone(), zone.clone()]);
     assert_eq!(chosen(&types, &spot, 1).unwrap(), ["c-2x-amd64-linux", "test-zone-c", "spot"]);
     let on_demand = one_of(labels::CAPACITY_TYPE, &["on-demand"]);
@@ -50,7 +50,7 @@ fn the_cheapest_offering_of_the_listed_types_is_taken() {
 #[test]
 fn chance_decides_between_zones_of_the_same_price_but_the_seed_decides_chance() {
     let types = kwok::built_in();
-    let claim = claim(json!([one_of(labels::INSTANCE_TYPE, &["c-1x-arm64-linux"])]), json!({}));
+    let claim = claim(&json!([one_of(labels::INSTANCE_TYPE, &["c-1x-arm64-linux"])]), &json!({}));
     let zones = |seeds: std::ops::Range<u64>| -> std::collections::BTreeSet<String> {
         seeds.map(|seed| chosen(&types, &claim, seed).unwrap()[1].clone()).collect()
     };
@@ -66,9 +66,9 @@ fn a_type_without_a_suitable_offering_is_passed_over() {
         offering.available = false;
     }
     let listed = one_of(labels::INSTANCE_TYPE, &["c-1x-amd64-linux", "c-2x-amd64-linux"]);
-    let two = claim(json!([listed]), json!({}));
+    let two = claim(&json!([listed]), &json!({}));
     assert_eq!(chosen(&types, &two, 1).unwrap()[0], "c-2x-amd64-linux");
-    let nowhere = claim(json!([listed, one_of(labels::ZONE, &["elsewhere"])]), json!({}));
+    let nowhere = claim(&json!([listed, one_of(labels::ZONE, &["elsewhere"])]), &json!({}));
     assert!(matches!(chosen(&types, &nowhere, 1), Err(Error::InsufficientCapacity(_))));
 }
 
@@ -78,7 +78,7 @@ fn a_full_reservation_is_not_launched_into() {
     types.truncate(1);
     types[0].offerings.truncate(2);
     types[0].offerings[0].requirements[0].values = vec!["reserved".to_owned()];
-    let any = claim(json!([]), json!({}));
+    let any = claim(&json!([]), &json!({}));
     assert_eq!(chosen(&types, &any, 1).unwrap()[2], "on-demand");
     types[0].offerings[0].reservation_capacity = 1;
     assert_eq!(chosen(&types, &any, 1).unwrap()[2], "reserved");
@@ -86,7 +86,7 @@ fn a_full_reservation_is_not_launched_into() {
 
 #[test]
 fn a_type_that_does_not_exist_is_named() {
-    let unknown = claim(json!([one_of(labels::INSTANCE_TYPE, &["huge"])]), json!({}));
+    let unknown = claim(&json!([one_of(labels::INSTANCE_TYPE, &["huge"])]), &json!({}));
     let error = chosen(&kwok::built_in(), &unknown, 1).unwrap_err();
     assert_eq!(error, Error::Other("instance type not found (instance-type=huge)".to_owned()));
 }
@@ -95,7 +95,7 @@ fn a_type_that_does_not_exist_is_named() {
 fn a_claim_that_lists_no_types_gets_the_cheapest_that_is_large_enough() {
     let os = one_of(labels::OS, &["linux"]);
     let arch = one_of(labels::ARCH, &["arm64"]);
-    let claim = claim(json!([os, arch]), json!({"cpu": "2", "memory": "9Gi"}));
+    let claim = claim(&json!([os, arch]), &json!({"cpu": "2", "memory": "9Gi"}));
     assert_eq!(chosen(&kwok::built_in(), &claim, 1).unwrap()[0], "s-4x-arm64-linux");
 }
 
@@ -108,7 +108,7 @@ fn of_entries_with_one_name_the_one_that_the_claim_allows_is_taken() {
         each.requirements[0].values = vec!["same".to_owned()];
     }
     let named = one_of(labels::INSTANCE_TYPE, &["same"]);
-    let claim = claim(json!([named, one_of(labels::OS, &["windows"])]), json!({}));
+    let claim = claim(&json!([named, one_of(labels::OS, &["windows"])]), &json!({}));
     let sets = LabelSets::for_provider(Provider::Kwok);
     let mut wanted = wanted(&claim, &sets).unwrap();
     let choice = choose(&claim, &mut wanted, &types, &mut Pcg64Mcg::seed_from_u64(1)).unwrap();
@@ -118,7 +118,7 @@ fn of_entries_with_one_name_the_one_that_the_claim_allows_is_taken() {
 
 #[test]
 fn a_claim_that_cannot_be_understood_says_which_requirement() {
-    let bad = claim(json!([{"key": "size", "operator": "Gt", "values": ["big"]}]), json!({}));
+    let bad = claim(&json!([{"key": "size", "operator": "Gt", "values": ["big"]}]), &json!({}));
     let error = chosen(&kwok::built_in(), &bad, 1).unwrap_err().to_string();
     assert!(error.contains("size Gt") && error.contains("big"), "{error}");
 }

@@ -92,8 +92,8 @@ fn the_instance_and_that_of_its_node_say_the_same() {
     let node: Node = serde_json::from_value(machine.node()).unwrap();
     let (launched, mut seen) = (machine.instance(), instance(&node));
     // Notes of others are not kept of nodes; the claim has them.
-    let note = launched.metadata.annotations.as_ref().unwrap()["example.com/note"].clone();
-    seen.metadata.annotations.as_mut().unwrap().insert("example.com/note".to_owned(), note);
+    let kept = launched.metadata.annotations.as_ref().unwrap()["example.com/note"].clone();
+    seen.metadata.annotations.as_mut().unwrap().insert("example.com/note".to_owned(), kept);
     assert_eq!(launched, seen);
     let status = launched.status.unwrap();
     assert_eq!(node_name(&status.provider_id), Some("kwok-default-x7k2p-n"));
