@@ -89,6 +89,16 @@ fn a_claim_that_was_never_launched_goes_without_asking_the_cloud() {
 }
 
 #[test]
+fn an_instance_does_not_outlive_a_claim_that_is_deleted_while_it_is_launched() {
+    let mut world = Operated::start();
+    *world.cloud.nodes_fail.lock() = true;
+    world.cloud.delete_claim_while_launching.store(true, std::sync::atomic::Ordering::Relaxed);
+    world.add_claim("a", &json!({}));
+    world.until("the claim is gone", 30, |world| world.is_claim_gone("a"));
+    assert_eq!((world.cloud.launches(), world.cloud.running()), (1, 0));
+}
+
+#[test]
 fn the_node_of_a_claim_that_never_registered_is_left_to_others() {
     let mut world = Operated::start();
     *world.cloud.nodes_fail.lock() = true;

@@ -48,6 +48,8 @@ pub struct FakeCloud {
     pub untainted: Mutex<bool>,
     /// Whether somebody labels a claim while its instance is launched.
     pub change_claim_while_launching: AtomicBool,
+    /// Whether somebody deletes a claim while its instance is launched, and writes to it.
+    pub delete_claim_while_launching: AtomicBool,
     /// Put over the Nodes that instances become.
     pub node_change: Mutex<Value>,
     api: Mutex<Option<Api>>,
@@ -189,15 +191,19 @@ impl FakeCloud {
         api.create::<Node>("", &node).await.expect("the node is well-formed");
     }
 
-    /// Labels a claim, so that whoever launched it must look again.
+    /// Writes to a claim, so that whoever launched it must look again.
     async fn interfere(&self, claim: &NodeClaim) {
         let api = self.api.lock().clone();
-        if let Some(api) = api
-            && self.change_claim_while_launching.swap(false, Ordering::Relaxed)
-        {
+        let Some(api) = api else { return };
+        let key = cluster::state::Watched::key(claim);
+        if self.change_claim_while_launching.swap(false, Ordering::Relaxed) {
             let change = json!({"metadata": {"labels": {"meanwhile": "true"}}});
-            let key = cluster::state::Watched::key(claim);
             api.patch::<NodeClaim>(&key, &change).await.expect("the claim is there");
+        }
+        if self.delete_claim_while_launching.swap(false, Ordering::Relaxed) {
+            api.delete(claim).await.expect("the claim is there");
+            let change = json!({"status": {"lastPodEventTime": "2026-01-05T09:00:00Z"}});
+            api.patch_status::<NodeClaim>(&key, &change).await.expect("the claim is there");
         }
     }
 

@@ -18,7 +18,7 @@ use runtime::{Again, Error, Outcome};
 use serde_json::json;
 
 use super::Lifecycle;
-use super::launch::age;
+use super::launch::{adopt, age};
 use crate::node_claim::{annotation, has_finalizer, label, lock, name, provider_id, write_status};
 
 /// How often the cloud is asked whether the instance is gone.
@@ -73,7 +73,8 @@ pub(crate) fn text(time: Timestamp) -> String {
 }
 
 impl Lifecycle {
-    pub(super) async fn finalize(&self, mut claim: Arc<NodeClaim>) -> Outcome {
+    pub(super) async fn finalize(&self, claim: Arc<NodeClaim>) -> Outcome {
+        let mut claim = self.with_instance(claim).await?;
         loop {
             let step = {
                 let state = self.context.cluster.read();
@@ -104,6 +105,18 @@ impl Lifecycle {
                 Step::Release => return self.release(&claim).await,
             }
         }
+    }
+
+    /// The claim with the instance that was launched for it, should it have been deleted before that was written.
+    async fn with_instance(&self, claim: Arc<NodeClaim>) -> Result<Arc<NodeClaim>, Error> {
+        let now = self.context.now();
+        if !has_finalizer(&claim) || !provider_id(&claim).is_empty() {
+            return Ok(claim);
+        }
+        let Some(instance) = self.launches.get(claim.metadata.uid(), now) else { return Ok(claim) };
+        let mut after = NodeClaim::clone(&claim);
+        adopt(&mut after, &instance, now);
+        Ok(write_status(&self.context, &claim, &after).await?.unwrap_or(claim))
     }
 
     async fn annotate(&self, claim: &NodeClaim, deadline: Timestamp) -> Result<Arc<NodeClaim>, Error> {
