@@ -63,8 +63,8 @@ fn differences(path: &str, before: &Value, after: &Value, found: &mut Vec<String
     }
 }
 
-/// Fails with everything that changes within some time.
-fn stays_quiet(stage: &mut dyn Stage, controller: &str, before: &Objects) {
+/// Fails with everything that changes within some time, apart from one field.
+fn stays_quiet(stage: &mut dyn Stage, controller: &str, before: &Objects, apart_from: Option<&str>) {
     let mut left = if is_long() { Duration::from_secs(150) } else { Duration::from_secs(30) };
     let before = json!(before);
     while !left.is_zero() {
@@ -72,6 +72,7 @@ fn stays_quiet(stage: &mut dyn Stage, controller: &str, before: &Objects) {
         left -= Duration::from_secs(1);
         let mut found = Vec::new();
         differences("", &before, &json!(objects(stage)), &mut found);
+        found.retain(|line| !apart_from.is_some_and(|field| line.contains(field)));
         assert!(found.is_empty(), "{controller} changed, {left:?} before the end:\n{}", found.join("\n"));
     }
 }
@@ -159,7 +160,7 @@ fn a_cluster_is_taken_over_and_handed_back_without_touching_a_node() -> Result<(
 
     cluster.change_to(Controller::Ours, "ours")?;
     let stage = cluster.stage();
-    stays_quiet(stage, "our controller", &before);
+    stays_quiet(stage, "our controller", &before, None);
     // It was not quiet because it did nothing at all.
     stage.scale("later", 6);
     stage.until_running("later", 6);
@@ -171,7 +172,8 @@ fn a_cluster_is_taken_over_and_handed_back_without_touching_a_node() -> Result<(
 
     cluster.change_to(Controller::Upstream, "upstream-again")?;
     let stage = cluster.stage();
-    stays_quiet(stage, "the original controller", &before);
+    // Whenever it starts it takes all pods for new ones, on nodes of its own just the same.
+    stays_quiet(stage, "the original controller", &before, Some(" status lastPodEventTime: "));
     stage.scale("later", 12);
     stage.until_running("later", 12);
     assert_paired(stage);
