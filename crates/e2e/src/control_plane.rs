@@ -201,6 +201,23 @@ impl ControlPlane {
         Ok(command)
     }
 
+    /// Starts a program that works on this cluster, with these environment variables; it ends with its
+    /// [`Process`], and its log is among those of the components.
+    pub fn run(
+        &self,
+        name: &str,
+        program: &Path,
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Process> {
+        let mut words = vec![format!("KUBECONFIG={}", self.kubeconfig_path().display())];
+        words.extend(environment.iter().map(|(variable, value)| format!("{variable}={value}")));
+        words.push(program.display().to_string());
+        words.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let leftovers = (!self.keep).then(|| self.dir.path());
+        Process::spawn(Path::new("/usr/bin/env"), &words, self.file(&format!("{name}.log")), leftovers)
+    }
+
     /// Ends every process and removes the directory, as dropping does.
     pub fn stop(self) {}
 
@@ -433,7 +450,7 @@ impl Drop for ControlPlane {
 }
 
 /// Ports that are free now; all are held until the last is chosen, so that they differ.
-fn free_ports<const N: usize>() -> Result<[u16; N]> {
+pub fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let mut listeners = vec![];
     let mut ports = [0; N];
     for port in &mut ports {

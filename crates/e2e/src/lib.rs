@@ -42,5 +42,6 @@ mod process;
 pub mod tools;
 
 pub use component::Component;
-pub use control_plane::{Builder, ControlPlane};
+pub use control_plane::{Builder, ControlPlane, free_ports};
 pub use poll::poll;
+pub use process::Process;

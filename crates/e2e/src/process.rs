@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 /// `$1` is the directory to remove, or empty; the rest is the program and its arguments.
 ///
@@ -41,7 +41,7 @@ exec "$@"
 
 /// A running program whose output goes to a log file.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     lifeline: ChildStdin,
     log: PathBuf,
@@ -72,14 +72,23 @@ impl Process {
     }
 
     /// How the program ended, if it did.
-    pub(crate) fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
+    pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
     /// What the program has written so far.
-    pub(crate) fn log(&self) -> Result<String> {
+    pub fn log(&self) -> Result<String> {
         let bytes = fs::read(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Asks the program to end, with SIGTERM, without waiting.
+    pub fn terminate(&mut self) -> Result<()> {
+        // The standard library only knows SIGKILL.
+        let process = self.child.id().to_string();
+        let status = Command::new("kill").args(["-TERM", &process]).status().context("cannot run kill")?;
+        ensure!(status.success(), "kill -TERM {process} failed");
+        Ok(())
     }
 
     /// Sends SIGKILL without waiting, so that several programs can die at the same time.
@@ -89,7 +98,7 @@ impl Process {
     }
 
     /// Kills the program and waits until it is gone.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.kill();
         let _ = self.child.wait();
         let _ = self.lifeline.write_all(b"\n");
@@ -134,6 +143,20 @@ mod tests {
         process.stop();
         assert!(process.exit_status().unwrap().is_some());
         assert!(dir.path().join("log").exists());
+    }
+
+    #[test]
+    fn a_program_can_be_asked_to_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut process =
+            shell("trap 'echo bye; exit 3' TERM; echo hi; while :; do sleep 0.1; done", dir.path());
+        poll("the program to listen", Duration::from_secs(10), || {
+            Ok(process.log()?.contains("hi").then_some(()))
+        })
+        .unwrap();
+        process.terminate().unwrap();
+        assert_eq!(wait(&mut process).code(), Some(3));
+        assert_eq!(process.log().unwrap(), "hi\nbye\n");
     }
 
     #[test]

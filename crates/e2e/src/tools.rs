@@ -1,6 +1,6 @@
 //! The Go programs that the tests run, built on first use and cached outside the source tree.
 //!
-//! Each tool is pinned by a Go module under `tools/`; [`path`] is the one entry point.
+//! Each tool is pinned by a Go module, most of them under `tools/`; [`path`] is the one entry point.
 //! The cache is `$KARPENTER_TOOLS_DIR`, or `karpenter/tools` in the user's cache directory:
 //!
 //! ```text
@@ -60,11 +60,13 @@ pub enum Tool {
     Helm,
     /// The simulator that keeps nodes without machines alive.
     Kwok,
+    /// The original controller with simulated nodes, whose clusters are taken over.
+    Upstream,
 }
 
 /// Where a tool comes from.
 struct Source {
-    /// Folder under `tools/`.
+    /// Folder in the repository; its last part names the folder in the cache.
     folder: &'static str,
     /// The required module whose version is the tool's version.
     module: &'static str,
@@ -74,9 +76,16 @@ struct Source {
     duration: &'static str,
 }
 
+impl Source {
+    /// Whether the program is part of this repository.
+    fn is_own(&self) -> bool {
+        self.package.starts_with("karpenter.internal/")
+    }
+}
+
 impl Tool {
     /// Every tool, in the order in which [`build_all`] builds them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -85,6 +94,7 @@ impl Tool {
         Self::OldKubectl,
         Self::Helm,
         Self::Kwok,
+        Self::Upstream,
     ];
 
     /// The file name of the program.
@@ -98,13 +108,14 @@ impl Tool {
             Self::OldKubectl => "kubectl-1.32",
             Self::Helm => "helm",
             Self::Kwok => "kwok",
+            Self::Upstream => "upstream-controller",
         }
     }
 
     const fn source(self) -> Source {
         match self {
             Self::Etcd => Source {
-                folder: "etcd",
+                folder: "tools/etcd",
                 module: "go.etcd.io/etcd/server/v3",
                 package: "go.etcd.io/etcd/server/v3",
                 duration: "about 1 minute",
@@ -114,22 +125,28 @@ impl Tool {
             Self::KubeScheduler => kubernetes("k8s.io/kubernetes/cmd/kube-scheduler"),
             Self::Kubectl => kubernetes("k8s.io/kubernetes/cmd/kubectl"),
             Self::OldKubectl => Source {
-                folder: "kubectl-1.32",
+                folder: "tools/kubectl-1.32",
                 module: "k8s.io/kubectl",
                 package: "karpenter.internal/tools/kubectl-1.32",
                 duration: "about 2 minutes",
             },
             Self::Helm => Source {
-                folder: "helm",
+                folder: "tools/helm",
                 module: "helm.sh/helm/v3",
                 package: "helm.sh/helm/v3/cmd/helm",
                 duration: "about 2 minutes",
             },
             Self::Kwok => Source {
-                folder: "kwok",
+                folder: "tools/kwok",
                 module: KWOK,
                 package: "sigs.k8s.io/kwok/cmd/kwok",
                 duration: "about 3 minutes",
+            },
+            Self::Upstream => Source {
+                folder: "bench/upstream",
+                module: "sigs.k8s.io/karpenter",
+                package: "sigs.k8s.io/karpenter/kwok",
+                duration: "about 5 minutes",
             },
         }
     }
@@ -137,7 +154,7 @@ impl Tool {
     /// Linker flags: no debug information, and the version that the project's own release build would stamp.
     fn ldflags(self, version: &str, go_mod: &str) -> Result<String> {
         let stamps = match self {
-            Self::Etcd | Self::Kwok => vec![],
+            Self::Etcd | Self::Kwok | Self::Upstream => vec![],
             Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => {
                 let (major, minor) = major_minor(version)?;
                 let package = "k8s.io/component-base/version";
@@ -174,7 +191,7 @@ impl Tool {
 
 const fn kubernetes(package: &'static str) -> Source {
     Source {
-        folder: "kubernetes",
+        folder: "tools/kubernetes",
         module: "k8s.io/kubernetes",
         package,
         duration: "about 8 minutes on 2 cores for the first of the Kubernetes tools",
@@ -228,7 +245,7 @@ impl Workshop {
         };
         Ok(Self {
             go: PathBuf::from("go"),
-            sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools"),
+            sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
             cache: std::path::absolute(cache)?,
             rate_limit_pause: RATE_LIMIT_PAUSE,
             say,
@@ -237,7 +254,8 @@ impl Workshop {
 
     fn path(&self, tool: Tool) -> Result<PathBuf> {
         let pin = self.pin(tool)?;
-        let folder = self.cache.join(format!("{}-{}-{:016x}", pin.source.folder, pin.version, pin.digest));
+        let name = pin.source.folder.rsplit('/').next().unwrap_or_default();
+        let folder = self.cache.join(format!("{name}-{}-{:016x}", pin.version, pin.digest));
         let finished = folder.join(tool.name());
         if finished.exists() {
             return Ok(finished);
@@ -299,12 +317,12 @@ impl Workshop {
         let go_version = go_mod
             .lines()
             .find_map(|line| line.strip_prefix("go "))
-            .with_context(|| format!("tools/{}/go.mod has no go line", source.folder))?
+            .with_context(|| format!("{}/go.mod has no go line", source.folder))?
             .trim()
             .to_owned();
         let ldflags = tool.ldflags(&version, &go_mod)?;
         // Most tools are programs of other modules; a program of our own is part of what decides the binary.
-        let own = fs::read_to_string(folder.join("main.go")).ok();
+        let own = source.is_own().then(|| fs::read_to_string(folder.join("main.go")).ok()).flatten();
         let parts = [Some(&go_mod), Some(&go_sum), Some(&ldflags), own.as_ref()];
         let digest = fnv1a(&parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>());
         Ok(Pin { source, folder, version, go_version, ldflags, digest })

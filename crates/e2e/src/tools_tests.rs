@@ -24,7 +24,7 @@ impl Fixture {
         fs::create_dir_all(dir.path().join("tools/etcd")).unwrap();
         let workshop = Workshop {
             go,
-            sources: dir.path().join("tools"),
+            sources: dir.path().to_owned(),
             cache: dir.path().join("cache"),
             rate_limit_pause: Duration::ZERO,
             say: |_| {},
@@ -150,8 +150,7 @@ fn every_tool_is_pinned_in_this_repository() {
     for tool in Tool::ALL {
         let pin = workshop.pin(tool).unwrap();
         // A program of our own is named in its module, one of another module in the imports.
-        let own = pin.source.package.starts_with("karpenter.internal/");
-        let (file, text) = if own {
+        let (file, text) = if pin.source.is_own() {
             ("go.mod", format!("module {}", pin.source.package))
         } else {
             ("tools.go", format!("{:?}", pin.source.package))

@@ -5,7 +5,7 @@ mod choosing;
 mod disrupting;
 mod failing;
 mod leaving;
-mod manifests;
+pub mod manifests;
 mod provisioning;
 mod restarting;
 

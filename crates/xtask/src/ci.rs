@@ -5,6 +5,9 @@ use anyhow::{Result, bail};
 use crate::run::{cargo, cargo_watched, require};
 use crate::{crds, instructions, layers, tidy};
 
+/// What tests on a real control plane read to know that there is time for more.
+pub(crate) const LONG: [&str; 2] = ["env.E2E='long'", "env.SCENARIOS='all'"];
+
 pub(crate) fn all() -> Result<()> {
     require_tools()?;
     cargo(&["fmt", "--all", "--check"])?;

@@ -19,7 +19,7 @@ mod tidy;
 const HELP: &str = "\
 cargo xtask ci              everything below, as CI does
 cargo xtask test            all tests: pure ones, then those on a real control plane
-cargo xtask e2e             only the tests on a real control plane
+cargo xtask e2e             only the tests on a real control plane, with all that takes long
 cargo xtask crds [--check]  write the CRDs into the chart, or fail if they are out of date
 cargo xtask layers          prove the dependency rules of ARCHITECTURE.md
 cargo xtask tidy            prove the rules for files and documents; print their sizes
@@ -45,7 +45,9 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["ci"] => ci::all(),
         ["test"] => ci::test(&["--workspace"]),
-        ["e2e"] => ci::test(&["--package", "karpenter-e2e"]),
+        ["e2e"] => {
+            ci::test(&["--package", "karpenter-e2e", "--config", ci::LONG[0], "--config", ci::LONG[1]])
+        }
         ["crds"] => crds::write(),
         ["crds", "--check"] => crds::check(),
         ["layers"] => layers::check(),

@@ -36,6 +36,8 @@ pub struct Lost {
     pub orphans: Vec<Arc<Node>>,
     /// Claims whose instance never registered a Node.
     pub unregistered: Vec<Arc<NodeClaim>>,
+    /// When the next instance should have registered its Node.
+    pub next: Option<Timestamp>,
 }
 
 /// What lost its counterpart.
@@ -50,17 +52,27 @@ pub fn decide(state: &State, now: Timestamp) -> Lost {
             && state.claims_of(&node.spec.provider_id).next().is_none()
             && !is_being_launched(state, node)
     });
-    let unregistered = state.node_claims.values().filter(|claim| {
-        let launched = claim.condition(node_claim::LAUNCHED).filter(|it| it.status == ConditionStatus::True);
-        let class = state.node_classes.named(&claim.spec.node_class_ref.name);
-        let delay = class.and_then(|class| delay_of(&class.spec).ok()).unwrap_or_default();
-        let id = claim.status.as_ref().map_or("", |status| &status.provider_id);
-        claim.metadata.deletion_timestamp.is_none()
-            && is_over(launched.map(|it| &it.last_transition_time), delay + GRACE)
-            && !claim.is_true(node_claim::REGISTERED)
-            && node_name(id).is_some_and(|name| state.nodes.named(name).is_none())
-    });
-    Lost { orphans: orphans.cloned().collect(), unregistered: unregistered.cloned().collect() }
+    let mut lost = Lost { orphans: orphans.cloned().collect(), ..Lost::default() };
+    for claim in state.node_claims.values() {
+        match registers_until(state, claim) {
+            Some(due) if due < now => lost.unregistered.push(Arc::clone(claim)),
+            due => lost.next = lost.next.into_iter().chain(due).min(),
+        }
+    }
+    lost
+}
+
+/// Until when the Node of a launched instance must have appeared; nothing if it has.
+fn registers_until(state: &State, claim: &NodeClaim) -> Option<Timestamp> {
+    let launched = claim.condition(node_claim::LAUNCHED).filter(|it| it.status == ConditionStatus::True)?;
+    let name = claim.status.as_ref().and_then(|status| node_name(&status.provider_id))?;
+    let is_waiting = claim.metadata.deletion_timestamp.is_none()
+        && !claim.is_true(node_claim::REGISTERED)
+        && state.nodes.named(name).is_none();
+    let class = state.node_classes.named(&claim.spec.node_class_ref.name);
+    let delay = class.and_then(|class| delay_of(&class.spec).ok()).unwrap_or_default();
+    // A delay beyond the end of time is waited for until then.
+    is_waiting.then(|| launched.last_transition_time.0.checked_add(delay + GRACE).unwrap_or(Timestamp::MAX))
 }
 
 /// Whether this provider, or the original one, made the Node. Others have simulated nodes, too.
@@ -87,7 +99,7 @@ pub struct Collector(Kwok);
 impl Collector {
     async fn collect(&self) -> Outcome {
         let Self(kwok) = self;
-        let Lost { orphans, unregistered } = {
+        let Lost { orphans, unregistered, next } = {
             let now = kwok.clock.now();
             decide(&kwok.cluster.read(), now)
         };
@@ -113,7 +125,9 @@ impl Collector {
                 Err(error) => failed = Some(error),
             }
         }
-        failed.map_or(Ok(Again::After(PERIOD)), Err)
+        // An interrupted launch is resumed as soon as it is known to be one.
+        let soon = next.map_or(PERIOD, |next| kwok.clock.until(next) + Duration::from_secs(1));
+        failed.map_or(Ok(Again::After(soon.min(PERIOD))), Err)
     }
 }
 

@@ -308,7 +308,7 @@ fn a_launch_that_was_interrupted_before_its_node_registered_is_completed() {
     play.collect();
     play.pass(85);
     play.world.expect_nodes(0);
-    play.pass(130);
+    play.pass(10);
     play.world.expect_nodes(1);
     assert!(play.world.block_on(play.kwok.get(id(&launched))).is_ok());
 }

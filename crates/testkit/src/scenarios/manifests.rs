@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// A pool with the requirements given as YAML list items, and its NodeClass.
-pub(super) fn pool(name: &str) -> Value {
+pub fn pool(name: &str) -> Value {
     json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name},
         "spec": {
@@ -21,12 +21,12 @@ pub(super) fn pool(name: &str) -> Value {
 }
 
 /// The NodeClass of all pools.
-pub(super) fn node_class() -> Value {
+pub fn node_class() -> Value {
     json!({"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}})
 }
 
 /// A Deployment whose pods ask for some processor.
-pub(super) fn deployment(name: &str, replicas: usize, cpu: &str) -> Value {
+pub fn deployment(name: &str, replicas: usize, cpu: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
         "spec": {
@@ -38,7 +38,7 @@ pub(super) fn deployment(name: &str, replicas: usize, cpu: &str) -> Value {
 }
 
 /// What a pod asks for.
-pub(super) fn pod_spec(cpu: &str) -> Value {
+pub fn pod_spec(cpu: &str) -> Value {
     json!({
         "terminationGracePeriodSeconds": 0,
         "containers": [{
@@ -49,13 +49,13 @@ pub(super) fn pod_spec(cpu: &str) -> Value {
 }
 
 /// The same object with something changed; maps are merged, everything else is replaced.
-pub(super) fn with(mut object: Value, change: &Value) -> Value {
+pub fn with(mut object: Value, change: &Value) -> Value {
     merge(&mut object, change);
     object
 }
 
 /// A Deployment with something changed in the spec of its pods.
-pub(super) fn deployment_with(name: &str, replicas: usize, cpu: &str, spec: &Value) -> Value {
+pub fn deployment_with(name: &str, replicas: usize, cpu: &str, spec: &Value) -> Value {
     with(deployment(name, replicas, cpu), &json!({"spec": {"template": {"spec": spec}}}))
 }
 
@@ -71,7 +71,7 @@ fn merge(object: &mut Value, change: &Value) {
 }
 
 /// All objects as one manifest.
-pub(super) fn manifest(objects: &[Value]) -> String {
+pub fn manifest(objects: &[Value]) -> String {
     // JSON is YAML.
     objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")
 }

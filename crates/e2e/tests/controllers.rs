@@ -1,0 +1,15 @@
+//! Controllers as processes of their own on a real control plane: ours after the original one and the other way
+//! round, two of ours at the same time, and ours with nothing but the permissions of its chart.
+//!
+//! `E2E=long` makes clusters larger and looks at them for longer.
+
+#[path = "controllers/cluster.rs"]
+mod cluster;
+#[path = "controllers/permissions.rs"]
+mod permissions;
+#[path = "support/real.rs"]
+mod real;
+#[path = "controllers/replicas.rs"]
+mod replicas;
+#[path = "controllers/takeover.rs"]
+mod takeover;
