@@ -125,7 +125,9 @@ async fn one_pod_in_a_large_cluster() {
         times.push(start.elapsed().saturating_sub(Duration::from_secs(1)).as_millis());
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
-    println!("1,000 nodes, 15,000 pods: from a pod that waits to its NodeClaim, beyond the second of the batch: {times:?} ms");
+    println!(
+        "1,000 nodes, 15,000 pods: from a pod that waits to its NodeClaim, beyond the second of the batch: {times:?} ms"
+    );
 }
 
 async fn many_pods_at_the_start() {
@@ -139,13 +141,19 @@ async fn many_pods_at_the_start() {
     let time = fleet.until_claimed().await;
     println!("500 nodes, 14,800 pods that wait: first NodeClaim {} ms after the start", time.as_millis());
     tokio::time::sleep(Duration::from_secs(20)).await;
-    println!("memory: {before} MB with the API server alone, {} MB with the operator, {} claims", memory(), fleet.claims());
+    println!(
+        "memory: {before} MB with the API server alone, {} MB with the operator, {} claims",
+        memory(),
+        fleet.claims()
+    );
 }
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
     runtime.block_on(one_pod_in_a_large_cluster());
     drop(runtime);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
     runtime.block_on(many_pods_at_the_start());
 }
