@@ -34,7 +34,9 @@ impl Fleet {
         }
         let pool = include_str!("../../../examples/kwok/nodepool.yaml").replace("cpu: 1000", "cpu: 1000000");
         let documents: Vec<Value> = serde_saphyr::from_multiple(&pool).expect("the example is YAML");
-        documents.iter().for_each(|document| fleet.apply(document));
+        for document in &documents {
+            fleet.apply(document);
+        }
         fleet
     }
 
@@ -110,7 +112,9 @@ fn memory() -> u64 {
 
 async fn one_pod_in_a_large_cluster() {
     let fleet = Fleet::new();
-    (0..1000).for_each(|number| fleet.add_node(number));
+    for number in 0..1000 {
+        fleet.add_node(number);
+    }
     fleet.operate();
     // Until it has read the cluster, and the pool is ready.
     tokio::time::sleep(Duration::from_secs(15)).await;
@@ -132,7 +136,9 @@ async fn one_pod_in_a_large_cluster() {
 
 async fn many_pods_at_the_start() {
     let fleet = Fleet::new();
-    (0..500).for_each(|number| fleet.add_node(number));
+    for number in 0..500 {
+        fleet.add_node(number);
+    }
     for number in 0..14_800 {
         fleet.add_waiting(&format!("waiting-{number}"), ["500m", "1", "1500m", "2"][number % 4]);
     }
