@@ -99,6 +99,7 @@ fn chosen() -> Vec<&'static Scenario> {
 }
 
 /// Plays scenarios one after the other on one cluster.
+#[expect(clippy::print_stdout, reason = "people want to see what holds")]
 fn play(machines: Machines, scenarios: &[&Scenario]) -> Result<()> {
     let mut stage = Theatre::start(machines)?;
     let mut failures = Vec::new();
