@@ -44,6 +44,7 @@ fn claims(stage: &dyn Stage) -> BTreeSet<String> {
 
 /// Ends the leader as soon as it has begun to launch nodes for more pods, and waits until the other replica
 /// launches some.
+#[expect(clippy::print_stdout, reason = "people want to know how long it took")]
 fn fail_over(cluster: &Cluster, mut leader: Process, standby: &Process, end: End, pods: usize) -> Result<()> {
     let stage: &dyn Stage = cluster;
     let before = claims(stage);
