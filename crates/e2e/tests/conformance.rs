@@ -144,7 +144,9 @@ async fn outcomes() -> Result<Vec<Outcome>> {
             // The real server's own controllers race with its answers: a difference counts when it stays.
             let first = outcome.differences;
             let mut outcome = compare(again.0, again.1, again.2, again.3).await?;
-            outcome.differences.retain(|(step, path, _)| first.iter().any(|(s, p, _)| (s, p) == (step, path)));
+            outcome
+                .differences
+                .retain(|(step, path, _)| first.iter().any(|(s, p, _)| (s, p) == (step, path)));
             Ok(outcome)
         });
     }
