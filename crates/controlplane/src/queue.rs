@@ -24,58 +24,51 @@ const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     waiting: VecDeque<T>,
-    queued: BTreeSet<T>,
-    /// Items being worked on, with whether they changed meanwhile.
-    working: BTreeMap<T, bool>,
     timers: BTreeSet<(Timestamp, T)>,
-    timer_of: BTreeMap<T, Timestamp>,
-    failures: BTreeMap<T, u32>,
+    /// Every item that waits, is worked on, has a timer, or failed.
+    items: BTreeMap<T, Standing>,
     jitter: Pcg32,
+}
+
+/// How an item stands.
+#[derive(Debug, Default)]
+struct Standing {
+    waits: bool,
+    /// Being worked on, and whether it changed meanwhile.
+    working: Option<bool>,
+    timer: Option<Timestamp>,
+    failures: u32,
 }
 
 impl<T: Ord + Clone> Queue<T> {
     pub(crate) fn new(jitter: Pcg32) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            queued: BTreeSet::new(),
-            working: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            timer_of: BTreeMap::new(),
-            failures: BTreeMap::new(),
-            jitter,
-        }
+        Self { waiting: VecDeque::new(), timers: BTreeSet::new(), items: BTreeMap::new(), jitter }
     }
 
     /// Something that the item depends on changed.
     pub(crate) fn add(&mut self, item: T) {
-        if let Some(changed) = self.working.get_mut(&item) {
+        let standing = match self.items.get_mut(&item) {
+            Some(standing) => standing,
+            None => self.items.entry(item.clone()).or_default(),
+        };
+        if let Some(changed) = &mut standing.working {
             *changed = true;
-        } else if self.queued.insert(item.clone()) {
+        } else if !standing.waits {
+            standing.waits = true;
             self.waiting.push_back(item);
         }
     }
 
     /// Looks at the item at `when` at the latest.
     pub(crate) fn add_at(&mut self, item: T, when: Timestamp) {
-        if self.queued.contains(&item) {
+        let standing = self.items.entry(item.clone()).or_default();
+        if standing.waits || standing.timer.is_some_and(|before| before <= when) {
             return;
         }
-        match self.timer_of.get(&item) {
-            Some(before) if *before <= when => {}
-            _ => self.set_timer(item, when),
+        if let Some(before) = standing.timer.replace(when) {
+            self.timers.remove(&(before, item.clone()));
         }
-    }
-
-    fn set_timer(&mut self, item: T, when: Timestamp) {
-        self.clear_timer(&item);
-        self.timers.insert((when, item.clone()));
-        self.timer_of.insert(item, when);
-    }
-
-    fn clear_timer(&mut self, item: &T) {
-        if let Some((item, when)) = self.timer_of.remove_entry(item) {
-            self.timers.remove(&(when, item));
-        }
+        self.timers.insert((when, item));
     }
 
     /// When the next timer is due.
@@ -86,39 +79,47 @@ impl<T: Ord + Clone> Queue<T> {
     /// Queues what is due.
     pub(crate) fn fire(&mut self, now: Timestamp) {
         while self.timers.first().is_some_and(|(when, _)| *when <= now) {
-            if let Some((_, item)) = self.timers.pop_first() {
-                self.timer_of.remove(&item);
-                self.add(item);
+            let Some((_, item)) = self.timers.pop_first() else { break };
+            if let Some(standing) = self.items.get_mut(&item) {
+                standing.timer = None;
             }
+            self.add(item);
         }
     }
 
     /// The next item to work on; its timer is cleared, because looking at it sets a new one.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let item = self.waiting.pop_front()?;
-        self.queued.remove(&item);
-        self.clear_timer(&item);
-        self.working.insert(item.clone(), false);
+        let standing = self.items.get_mut(&item)?;
+        standing.waits = false;
+        standing.working = Some(false);
+        if let Some(when) = standing.timer.take() {
+            self.timers.remove(&(when, item.clone()));
+        }
         Some(item)
     }
 
     /// The work on an item ended well.
     pub(crate) fn done(&mut self, item: &T, again: Option<Timestamp>) {
-        self.failures.remove(item);
-        let changed = self.working.remove(item).unwrap_or(false);
-        if changed {
-            self.add(item.clone());
-        } else if let Some(when) = again {
-            self.add_at(item.clone(), when);
+        let Some(standing) = self.items.get_mut(item) else { return };
+        standing.failures = 0;
+        let changed = standing.working.take().unwrap_or(false);
+        match again {
+            _ if changed => self.add(item.clone()),
+            Some(when) => self.add_at(item.clone(), when),
+            None if standing.timer.is_none() && !standing.waits => {
+                self.items.remove(item);
+            }
+            None => {}
         }
     }
 
     /// The work on an item failed: look again after a while that grows with each failure.
     pub(crate) fn failed(&mut self, item: &T, now: Timestamp) {
-        self.working.remove(item);
-        let failures = self.failures.entry(item.clone()).or_default();
-        let wait = FIRST_BACKOFF.saturating_mul(1 << (*failures).min(13)).min(LONGEST_BACKOFF);
-        *failures = failures.saturating_add(1);
+        let standing = self.items.entry(item.clone()).or_default();
+        standing.working = None;
+        let wait = FIRST_BACKOFF.saturating_mul(1 << standing.failures.min(13)).min(LONGEST_BACKOFF);
+        standing.failures = standing.failures.saturating_add(1);
         let wait = wait.mul_f64(self.jitter.random_range(1.0..1.2));
         self.add_at(item.clone(), now.saturating_add(wait).unwrap_or(now));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{Timestamp, Unit};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use units::GoDuration;
 
@@ -13,7 +13,7 @@ pub(crate) fn time(now: Timestamp) -> Time {
 
 /// `now` as leases show it.
 pub(crate) fn micros(now: Timestamp) -> MicroTime {
-    MicroTime(now.round(Unit::Microsecond).unwrap_or(now))
+    MicroTime(Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now))
 }
 
 /// `now` in whole seconds, as text.

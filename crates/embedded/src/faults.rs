@@ -191,7 +191,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let (verb, resource) = describe(&request);
+        let harmless = self.lock().rules.is_empty();
+        let (verb, resource) = if harmless { Default::default() } else { describe(&request) };
         let fault = self.draw(verb, &resource);
         let mut inner = self.inner.clone();
         Box::pin(async move {

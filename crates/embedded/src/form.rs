@@ -98,7 +98,7 @@ impl Writer {
             line.extend_from_slice(kind.as_bytes());
             line.extend_from_slice(b"\",\"object\":");
             line.extend_from_slice(head.as_bytes());
-            line.extend_from_slice(&object.json[1..]);
+            line.extend_from_slice(&object.json.as_bytes()[1..]);
             line.extend_from_slice(b"}\n");
             return line.into();
         }
@@ -189,7 +189,7 @@ impl Writer {
                 out.extend_from_slice(value.to_string().as_bytes());
             } else {
                 out.extend_from_slice(head.as_bytes());
-                out.extend_from_slice(&object.json[1..]);
+                out.extend_from_slice(&object.json.as_bytes()[1..]);
             }
         }
         out.extend_from_slice(b"]}");

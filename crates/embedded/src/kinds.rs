@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::field_error::FieldError;
 
-pub(crate) use get::Get;
+pub(crate) use get::{Get, take_over};
 
 /// What a write is about.
 #[derive(Clone, Copy, Debug)]

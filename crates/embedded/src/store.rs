@@ -121,7 +121,7 @@ impl Store {
             "an object carries the revision of its write"
         );
         self.revision = object.revision;
-        self.note(id, false, &object.json);
+        self.note(id, false, object.json.as_bytes());
         let object = Arc::new(object);
         let old = self.get(id, &object.key).cloned();
         let indexed = old.as_ref().is_some_and(|old| old.uid == object.uid && old.owners == object.owners);
@@ -143,7 +143,7 @@ impl Store {
     pub(crate) fn remove(&mut self, id: CollectionId, last: Object) {
         debug_assert_eq!(last.revision, self.next_revision(), "a removal is a change of its own");
         self.revision = last.revision;
-        self.note(id, true, &last.json);
+        self.note(id, true, last.json.as_bytes());
         let last = Arc::new(last);
         if let Some(old) = self.get(id, &last.key).cloned() {
             self.forget(id, &old);

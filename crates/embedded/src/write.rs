@@ -17,7 +17,7 @@ use crate::events;
 use crate::field_error::FieldError;
 use crate::kinds;
 use crate::patch::apply::{Manager, shown_type};
-use crate::patch::managed_fields;
+use crate::patch::managed_fields::{self, Entries};
 use crate::refusal::{Cause, Refusal};
 use crate::request::{ObjectPath, Request};
 use crate::reset::reset_fields;
@@ -111,10 +111,11 @@ impl<'a> Write<'a> {
     }
 
     fn unknown_fields(&self, object: &mut Value, before: Option<&Value>) -> Result<Vec<String>, Refusal> {
-        if self.resource.custom.is_some() {
-            schema::decode_custom(self.resource.schema(), object)
-        } else {
-            schema::decode_changed(self.resource.schema(), object, before)
+        let schema = self.resource.schema();
+        match before {
+            _ if self.resource.custom.is_some() => schema::decode_custom(schema, object),
+            Some(before) => schema::decode_changed(schema, object, before),
+            None => schema::decode_built_in(schema, object),
         }
     }
 
@@ -162,8 +163,7 @@ impl<'a> Write<'a> {
         // Server-side apply tracks its own.
         if !applied {
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
-            let fields = self.fields_after(None, &object, &now);
-            managed_fields::set_managed_fields(&mut object, fields);
+            self.track(None, &object, &now).put_into(&mut object);
         }
         self.name(state, &mut object, &namespace)?;
         object["metadata"]["creationTimestamp"] = Value::from(now.as_str());
@@ -196,7 +196,7 @@ impl<'a> Write<'a> {
 
     /// Who set what, as managed fields tell it; to be called when all defaults are filled in and nothing else is
     /// decided yet.
-    fn fields_after(&self, before: Option<&Value>, object: &Value, now: &str) -> Option<Value> {
+    fn track(&self, before: Option<&Value>, object: &Value, now: &str) -> Entries {
         let before = before.map(|before| self.tracked(before));
         let schema = self.resource.schema();
         managed_fields::after_update(before.as_deref(), &self.tracked(object), &self.manager(now), schema)
@@ -378,19 +378,19 @@ impl<'a> Write<'a> {
         keep_server_fields(&before, &mut object);
         self.fill_defaults(&mut object, Some(&before), &self.path.namespace, &now);
         // Server-side apply tracks its own.
-        let fields = if self.applies {
-            object["metadata"].get("managedFields").cloned()
+        let entries = if self.applies {
+            Entries::Are(managed_fields::entries(&object).cloned())
         } else {
-            self.fields_after(Some(&before), &object, &now)
+            self.track(Some(&before), &object, &now)
         };
         self.prepare_update(&before, &mut object, &now);
-        // Finalizers of a namespace belong to nobody.
-        if self.path.subresource != "finalize" {
-            managed_fields::set_managed_fields(&mut object, fields);
-        }
         let errors = self.update_errors(&before, &object, &now);
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
+        }
+        // Finalizers of a namespace belong to nobody.
+        if self.path.subresource != "finalize" {
+            entries.put_into(&mut object);
         }
         Ok(self.store_update(state, before, object))
     }
@@ -496,12 +496,17 @@ impl<'a> Write<'a> {
         let namespace = self.path.namespace.clone();
         let context = self.context(&namespace, now);
         let custom = self.resource.custom.is_some();
-        let mut errors = kinds::validate_metadata(&context, object, self.resource.namespaced, !custom);
-        let metadata = kinds::validate_metadata_update(object, before);
-        if !checks_metadata_once(self.resource) {
-            errors.extend(metadata.clone());
+        let mut errors = Vec::new();
+        // Metadata that was right is right still, but for finalizers, which some kinds only look at later.
+        let metadata = &object["metadata"];
+        if *metadata != before["metadata"] || metadata.get("finalizers").is_some() {
+            errors.extend(kinds::validate_metadata(&context, object, self.resource.namespaced, !custom));
+            let changed = kinds::validate_metadata_update(object, before);
+            if !checks_metadata_once(self.resource) {
+                errors.extend(changed.clone());
+            }
+            errors.extend(changed);
         }
-        errors.extend(metadata);
         if custom {
             errors.extend(self.resource.schema().validate(object, Some(before)));
         } else if self.path.subresource == "status" {

@@ -90,7 +90,9 @@ pub(crate) fn child<'a>(map: &'a mut Map<String, Value>, key: &str) -> Option<&'
 
 /// Takes the value at `key` over from another object, or removes it when that has none.
 pub(crate) fn take_over(object: &mut Value, from: &Value, key: &str) {
-    if let Some(map) = object.as_object_mut() {
+    if let Some(map) = object.as_object_mut()
+        && map.get(key) != from.get(key)
+    {
         match from.get(key) {
             Some(value) => {
                 map.insert(key.to_owned(), value.clone());

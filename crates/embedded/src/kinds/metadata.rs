@@ -224,7 +224,9 @@ pub(super) fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     for key in
         ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
-        immutable(metadata, before, key, &format!("metadata.{key}"), &mut errors);
+        if metadata.at(key) != before.at(key) {
+            immutable(metadata, before, key, &format!("metadata.{key}"), &mut errors);
+        }
     }
     common(metadata, &mut errors);
     let group = object.text("apiVersion").split_once('/').map_or("", |(group, _)| group);

@@ -227,8 +227,12 @@ pub(crate) fn check(
     text: &str,
     checker: impl Fn(&str) -> Vec<String>,
 ) {
+    let wrong = checker(text);
+    if wrong.is_empty() {
+        return;
+    }
     let field = field.into();
-    for wrong in checker(text) {
+    for wrong in wrong {
         errors.push(FieldError::invalid(field.clone(), &Value::from(text), wrong));
     }
 }

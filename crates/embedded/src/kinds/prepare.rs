@@ -151,21 +151,9 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
     if has_status(group, kind) {
         take_over(object, old, "status");
     }
-    match (group, kind) {
-        ("", "Pod") => {
-            pod::tolerate_lost_nodes(object);
-            pod::prepare_update(object, old);
-        }
-        ("", "Namespace") => take_over(object, old, "spec"),
-        ("", "PersistentVolumeClaim") => same_data_source(object),
-        ("", "Service") => {
-            keep_addresses(object, old);
-            set_families(object);
-        }
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => super::crd::stored_versions(object),
-        _ => {}
+    if adjust(context, object, old) {
+        super::default(context, object, Some(old));
     }
-    super::default(context, object, Some(old));
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         // Clients do not choose it.
         match old.at("metadata.generation") {
@@ -199,6 +187,25 @@ pub(super) fn update(context: &Context<'_>, object: &mut Value, old: &Value) {
             put(metadata, "generation", next);
         }
     }
+}
+
+/// What single kinds do to a changed object; false when they do nothing.
+fn adjust(context: &Context<'_>, object: &mut Value, old: &Value) -> bool {
+    match (context.group, context.kind) {
+        ("", "Pod") => {
+            pod::tolerate_lost_nodes(object);
+            pod::prepare_update(object, old);
+        }
+        ("", "Namespace") => take_over(object, old, "spec"),
+        ("", "PersistentVolumeClaim") => same_data_source(object),
+        ("", "Service") => {
+            keep_addresses(object, old);
+            set_families(object);
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => super::crd::stored_versions(object),
+        _ => return false,
+    }
+    true
 }
 
 /// How often a daemon set's template changed is kept in an annotation that clients cannot set.
@@ -259,15 +266,17 @@ fn keep_addresses(object: &mut Value, old: &Value) {
 /// What the server wrote into the metadata stays, whatever clients say.
 fn keep_system_metadata(object: &mut Value, old: &Value) {
     let Some(metadata) = object.as_object_mut().and_then(|map| child(map, "metadata")) else { return };
-    let before = |key: &str| old.at("metadata").get(key).filter(|value| !value.is_null()).cloned();
+    let before = |key: &str| old.at("metadata").get(key).filter(|value| !value.is_null());
     for key in ["uid", "deletionGracePeriodSeconds"] {
         if let Some(value) = before(key) {
-            super::get::set_empty(metadata, key, value);
+            super::get::set_empty(metadata, key, value.clone());
         }
     }
     for key in ["creationTimestamp", "deletionTimestamp"] {
-        if let Some(value) = before(key) {
-            metadata.insert(key.to_owned(), value);
+        if let Some(value) = before(key)
+            && metadata.get(key) != Some(value)
+        {
+            metadata.insert(key.to_owned(), value.clone());
         }
     }
 }

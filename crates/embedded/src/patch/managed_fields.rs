@@ -99,8 +99,7 @@ impl Managers {
     /// Reads `metadata.managedFields`; nothing if an entry is not understood.
     pub(crate) fn read(object: &Value) -> Option<Self> {
         let mut managers = BTreeMap::new();
-        for entry in object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten()
-        {
+        for entry in entries(object).and_then(Value::as_array).into_iter().flatten() {
             let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let operation = match text("operation").as_str() {
                 "Apply" => Operation::Apply,
@@ -126,7 +125,7 @@ impl Managers {
 
     /// Writes `metadata.managedFields`.
     pub(crate) fn write(&self, object: &mut Value) {
-        set_managed_fields(object, self.written());
+        Entries::Are(self.written()).put_into(object);
     }
 
     /// What stands in `metadata.managedFields`, appliers first, then by time and name; nothing without managers.
@@ -282,7 +281,7 @@ pub(crate) fn without_managed_fields(object: &Value) -> Value {
 
 /// Whether a request asks for the managed fields to be forgotten.
 fn is_reset(object: &Value) -> bool {
-    match object.pointer("/metadata/managedFields") {
+    match entries(object) {
         Some(Value::Array(entries)) => match entries.as_slice() {
             [] => true,
             [only] => only.as_object().is_some_and(Map::is_empty),
@@ -294,17 +293,40 @@ fn is_reset(object: &Value) -> bool {
 
 /// Keeps `metadata.managedFields` of `new` after a create, update or patch; `old` is nothing for a create.
 pub fn track_update(old: Option<&Value>, new: &mut Value, manager: &Manager<'_>, schema: &Schema) {
-    let fields = after_update(old, new, manager, schema);
-    set_managed_fields(new, fields);
+    after_update(old, new, manager, schema).put_into(new);
 }
 
-/// Puts `metadata.managedFields` in its place.
-pub(crate) fn set_managed_fields(object: &mut Value, fields: Option<Value>) {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    match fields {
-        Some(fields) => metadata.insert("managedFields".to_owned(), fields),
-        None => metadata.remove("managedFields"),
-    };
+/// The entries of `metadata.managedFields`.
+pub(crate) fn entries(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+/// What becomes of `metadata.managedFields`.
+pub(crate) enum Entries {
+    /// They are these, or gone.
+    Are(Option<Value>),
+    /// They are as before but for the time of the last.
+    Renewed(String),
+}
+
+impl Entries {
+    pub(crate) fn put_into(self, object: &mut Value) {
+        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        match self {
+            Self::Are(Some(entries)) => {
+                metadata.insert("managedFields".to_owned(), entries);
+            }
+            Self::Are(None) => {
+                metadata.remove("managedFields");
+            }
+            Self::Renewed(time) => {
+                let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+                if let Some(last) = entries.and_then(|entries| entries.last_mut()) {
+                    last["time"] = Value::from(time);
+                }
+            }
+        }
+    }
 }
 
 /// The `metadata.managedFields` of `new` after a create, update or patch; `old` is nothing for a create.
@@ -313,9 +335,9 @@ pub(crate) fn after_update(
     new: &Value,
     manager: &Manager<'_>,
     schema: &Schema,
-) -> Option<Value> {
-    if let Some(renewed) = old.and_then(|old| renewed(old, new, manager, schema)) {
-        return Some(renewed);
+) -> Entries {
+    if old.is_some_and(|old| is_renewal(old, new, manager, schema).unwrap_or_default()) {
+        return Entries::Renewed(manager.now.to_owned());
     }
     let live = || old.and_then(Managers::read).unwrap_or_default();
     let mut managers = if !manager.subresource.is_empty() {
@@ -333,7 +355,7 @@ pub(crate) fn after_update(
             None => managers.note_update(&empty_object(new, schema), new, manager, schema),
         }
     }
-    managers.written()
+    Entries::Are(managers.written())
 }
 
 /// What an update changed of the fields that a manager can own.
@@ -343,36 +365,28 @@ fn compare(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> 
     comparison
 }
 
-/// The entries when a manager sets again what it alone owns, as heartbeats do: only the time of the last is new.
-///
-/// Nothing when more than that changes, or the entry may get another place.
-fn renewed(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> Option<Value> {
-    let live = old.pointer("/metadata/managedFields")?;
-    if manager.subresource.is_empty() && new.pointer("/metadata/managedFields") != Some(live) {
-        return None;
-    }
+/// Whether a manager sets again what it alone owns, as heartbeats do, and its entry stays the last: the time of
+/// that is all that is new then. Nothing when it has no such entry.
+fn is_renewal(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> Option<bool> {
+    let live = entries(old)?;
     let (last, others) = live.as_array()?.split_last()?;
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_own = text("manager") == manager.name
         && text("operation") == Operation::Update.as_str()
         && text("apiVersion") == manager.api_version
-        && text("subresource") == manager.subresource;
-    if !is_own {
+        && text("subresource") == manager.subresource
+        && text("time") <= manager.now;
+    if !is_own || entries(new) != Some(live) {
         return None;
     }
     let comparison = compare(old, new, manager, schema);
     let set = &comparison.modified;
-    let alone = comparison.added.is_empty()
+    let is_within = comparison.added.is_empty()
         && comparison.removed.is_empty()
         && !set.is_empty()
-        && set.is_within(last.get("fieldsV1")?)
-        && others.iter().all(|entry| entry.get("fieldsV1").is_none_or(|fields| set.is_outside(fields)));
-    if !alone {
-        return None;
-    }
-    let mut entries = live.clone();
-    entries.as_array_mut()?.last_mut()?["time"] = json!(manager.now);
-    Some(entries)
+        && set.is_within(last.get("fieldsV1")?);
+    let is_outside = |entry: &Value| entry.get("fieldsV1").is_none_or(|fields| set.is_outside(fields));
+    Some(is_within && others.iter().all(is_outside))
 }
 
 /// What an object is compared with when it is created.

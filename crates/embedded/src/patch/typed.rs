@@ -228,10 +228,8 @@ impl Comparison {
         }
     }
 
+    /// Goes into two objects, or into values that differ.
     fn walk(&mut self, type_: Type<'_>, old: Option<&Value>, new: Option<&Value>, path: &mut Vec<Step>) {
-        if old == new {
-            return;
-        }
         // Two empty ones differ as wholes.
         let leaf = is_empty(old) && is_empty(new);
         let null = Value::Null;
@@ -273,9 +271,12 @@ impl Comparison {
         let empty = Map::new();
         let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
         for name in old.keys().chain(new.keys().filter(|name| !old.contains_key(*name))) {
-            path.push(Step::field(name));
-            self.walk(type_.field(name), old.get(name), new.get(name), path);
-            path.pop();
+            let (old, new) = (old.get(name), new.get(name));
+            if old != new {
+                path.push(Step::field(name));
+                self.walk(type_.field(name), old, new, path);
+                path.pop();
+            }
         }
     }
 
@@ -289,6 +290,7 @@ impl Comparison {
             path.push(step.clone());
             match (olds.as_slice(), news) {
                 ([old], []) => self.walk(type_.item(), Some(old), None, path),
+                ([old], [new]) if old == new => {}
                 ([old], [new]) => self.walk(type_.item(), Some(old), Some(new), path),
                 // Entries with the same key are one value.
                 ([old], _) => {

@@ -13,36 +13,48 @@ use crate::refusal::Refusal;
 /// Types are checked, nulls dropped, unknown fields removed and their paths returned. Quantities and times are
 /// written as Kubernetes writes them, and fields that Go writes even when they are empty are there.
 pub fn decode_built_in(schema: &Schema, object: &mut Value) -> Result<Vec<String>, Refusal> {
-    decode_changed(schema, object, None)
+    let mut decoder = Decoder::default();
+    let root = schema.node();
+    let context = Context::of(&root.go_type);
+    decoder.value(root, object, &context).map_err(|problem| refusal(object, &problem))?;
+    zero::fill(root, object);
+    decoder.unknown.sort();
+    Ok(decoder.unknown)
 }
 
 /// Reads a changed object like [`decode_built_in`]; its parts that are as they were `before` are right already.
 pub(crate) fn decode_changed(
     schema: &Schema,
     object: &mut Value,
-    before: Option<&Value>,
+    before: &Value,
 ) -> Result<Vec<String>, Refusal> {
-    let mut decoder = Decoder { before, place: String::new(), unknown: Vec::new() };
-    let root = schema.node();
-    let context = Context { structure: &root.go_type, path: "" };
-    decoder.value(root, object, &context).map_err(|problem| refusal(object, &problem))?;
-    zero::fill(root, object, before);
-    decoder.unknown.sort();
-    Ok(decoder.unknown)
+    let mut same = Map::new();
+    if let (Some(fields), Some(before)) = (object.as_object_mut(), before.as_object()) {
+        for (name, before) in before.iter().filter(|(_, before)| before.is_object()) {
+            if fields.get(name) == Some(before) {
+                same.extend(fields.remove_entry(name));
+            }
+        }
+    }
+    let unknown = decode_built_in(schema, object);
+    if let Some(fields) = object.as_object_mut() {
+        fields.append(&mut same);
+    }
+    unknown
 }
 
 /// Reads a custom resource: its metadata like that of all objects, the rest as its schema says.
 ///
 /// Unknown fields are removed and their paths returned.
 pub fn decode_custom(schema: &Schema, object: &mut Value) -> Result<Vec<String>, Refusal> {
-    let mut decoder = Decoder { before: None, place: String::new(), unknown: Vec::new() };
+    let mut decoder = Decoder::default();
     if let (Some(field), Some(metadata)) =
         (schema.node().properties.get("metadata"), object.get_mut("metadata"))
     {
         let structure = &field.node().go_type;
         // The decoder sees the metadata alone.
         let outcome = if metadata.is_object() || metadata.is_null() {
-            decoder.value(field.node(), metadata, &Context { structure, path: "" })
+            decoder.value(field.node(), metadata, &Context::of(structure))
         } else {
             Err(format!("json: cannot unmarshal {} into Go value of type v1.{structure}", kind_of(metadata)))
         };
@@ -61,16 +73,30 @@ fn refusal(object: &Value, problem: &str) -> Refusal {
 }
 
 /// What the decoder names when a value does not fit.
+#[derive(Clone, Copy)]
 struct Context<'a> {
     /// The Go structure.
     structure: &'a str,
-    /// The fields from the root, without positions.
-    path: &'a str,
+    above: Option<&'a Context<'a>>,
+    /// The Go structure whose fields stand among those of this one, if the field is of that.
+    embedded: &'static str,
+    field: &'a str,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    fn of(structure: &'a str) -> Self {
+        Self { structure, above: None, embedded: "", field: "" }
+    }
+
+    /// The fields from the root, without positions.
+    fn path(&self) -> String {
+        let above = self.above.map(Context::path).unwrap_or_default();
+        let parts = [above.as_str(), self.embedded, self.field];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
+    }
+
     fn mismatch(&self, found: &str, expected: &str) -> String {
-        let Self { structure, path } = self;
+        let (structure, path) = (self.structure, self.path());
         format!("json: cannot unmarshal {found} into Go struct field {structure}.{path} of type {expected}")
     }
 }
@@ -108,14 +134,13 @@ fn go_type(node: &Node) -> String {
     }
 }
 
-struct Decoder<'a> {
-    /// The object as it was read before.
-    before: Option<&'a Value>,
+#[derive(Default)]
+struct Decoder {
     place: String,
     unknown: Vec<String>,
 }
 
-impl Decoder<'_> {
+impl Decoder {
     fn value(&mut self, node: &Node, value: &mut Value, context: &Context<'_>) -> Result<(), String> {
         let mismatch = |value: &Value| Err(context.mismatch(kind_of(value), &go_type(node)));
         match (node.kind, &mut *value) {
@@ -159,17 +184,15 @@ impl Decoder<'_> {
         let mut outcome = Ok(());
         let mut unknown = vec![];
         for (name, value) in fields.iter_mut() {
-            let before = self.before.filter(|_| length == 0).and_then(|before| before.get(name));
-            if before == Some(value) {
-                continue;
-            }
             push_name(&mut self.place, name);
             if let Some(field) = node.properties.get(name.as_str()) {
-                let below =
-                    format!("{}{}{name}", context.path, if context.path.is_empty() { "" } else { "." });
-                let below = with_embedded(node, name, &below);
-                outcome =
-                    self.value(field.node(), value, &Context { structure: &node.go_type, path: &below });
+                let below = Context {
+                    structure: &node.go_type,
+                    above: Some(context),
+                    embedded: embedded(node, name),
+                    field: name,
+                };
+                outcome = self.value(field.node(), value, &below);
             } else if let Others::Each(field) = &node.others {
                 outcome = self.value(field.node(), value, context);
                 if value.is_null() {
@@ -199,7 +222,7 @@ impl Decoder<'_> {
             push_index(&mut self.place, index);
             let structure =
                 if field.node().go_type.is_empty() { context.structure } else { &field.node().go_type };
-            self.value(field.node(), item, &Context { structure, path: context.path })?;
+            self.value(field.node(), item, &Context { structure, ..*context })?;
             if item.is_null() {
                 *item = empty(field);
             }
@@ -210,15 +233,11 @@ impl Decoder<'_> {
 }
 
 /// Go structures whose fields stand among those of another are named in paths.
-fn with_embedded(node: &Node, name: &str, path: &str) -> String {
-    let embedded = match &*node.go_type {
+fn embedded(node: &Node, name: &str) -> &'static str {
+    match &*node.go_type {
         "Probe" if matches!(name, "exec" | "grpc" | "httpGet" | "tcpSocket") => "ProbeHandler",
         "Volume" if name != "name" => "VolumeSource",
-        _ => return path.to_owned(),
-    };
-    match path.strip_suffix(name) {
-        Some(above) => format!("{above}{embedded}.{name}"),
-        None => path.to_owned(),
+        _ => "",
     }
 }
 
@@ -227,7 +246,7 @@ fn empty(field: &Field) -> Value {
     match field.node().kind {
         Kind::Object if matches!(field.node().others, Others::None) => {
             let mut object = json!({});
-            zero::fill(field.node(), &mut object, None);
+            zero::fill(field.node(), &mut object);
             object
         }
         Kind::String | Kind::Bytes => json!(""),

@@ -7,19 +7,21 @@ use crate::time;
 
 /// Reads a time of RFC 3339 and writes it in UTC without fractions.
 pub(super) fn seconds(text: &str) -> Result<String, String> {
-    parse(text, "2006-01-02T15:04:05Z07:00", false).map(time::seconds)
+    let moment = parse(text, "2006-01-02T15:04:05Z07:00", false)?;
+    Ok(if time::is_written_as(time::SECONDS, text) { text.to_owned() } else { time::seconds(moment) })
 }
 
 /// Reads a time with exactly six digits after the point and writes it in UTC.
 pub(super) fn micros(text: &str) -> Result<String, String> {
-    parse(text, "2006-01-02T15:04:05.000000Z07:00", true).map(time::micros)
+    let moment = parse(text, "2006-01-02T15:04:05.000000Z07:00", true)?;
+    Ok(if time::is_written_as(time::MICROS, text) { text.to_owned() } else { time::micros(moment) })
 }
 
 fn parse(text: &str, layout: &str, micros: bool) -> Result<Timestamp, String> {
     const PARTS: [&str; 11] = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
-    let shown = quoted(text);
+    let shown = || quoted(text);
     let expected = |rest: &str, part: &str| {
-        format!("parsing time {shown} as \"{layout}\": cannot parse {} as \"{part}\"", quoted(rest))
+        format!("parsing time {} as \"{layout}\": cannot parse {} as \"{part}\"", shown(), quoted(rest))
     };
     let mut rest = text;
     for part in PARTS {
@@ -47,12 +49,12 @@ fn parse(text: &str, layout: &str, micros: bool) -> Result<Timestamp, String> {
     });
     let Some((length, after)) = zone else { return Err(expected(rest, "Z07:00")) };
     if !after.is_empty() {
-        return Err(format!("parsing time {shown}: extra text: {}", quoted(after)));
+        return Err(format!("parsing time {}: extra text: {}", shown(), quoted(after)));
     }
     let number = |range: std::ops::Range<usize>| {
         text.get(range).and_then(|part| part.parse::<i64>().ok()).unwrap_or(0)
     };
-    let out_of_range = |what: &str| format!("parsing time {shown}: {what} out of range");
+    let out_of_range = |what: &str| format!("parsing time {}: {what} out of range", shown());
     let limits = [("month", number(5..7), 1, 12), ("hour", number(11..13), 0, 23)];
     let limits =
         limits.into_iter().chain([("minute", number(14..16), 0, 59), ("second", number(17..19), 0, 59)]);

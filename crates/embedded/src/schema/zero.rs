@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::node::{Field, Node, Others};
 
-/// Adds the empty fields that Go would write; parts that are as they were `before` have them already.
-pub(crate) fn fill(node: &Node, value: &mut Value, before: Option<&Value>) {
+/// Adds the empty fields that Go would write.
+pub(crate) fn fill(node: &Node, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             if !node.go_type.is_empty() {
@@ -18,18 +18,15 @@ pub(crate) fn fill(node: &Node, value: &mut Value, before: Option<&Value>) {
                 }
             }
             for (name, value) in fields.iter_mut() {
-                let before = before.and_then(|before| before.get(name));
-                if let Some(field) = node.field(name)
-                    && before != Some(value)
-                {
-                    fill(field.node(), value, None);
+                if let Some(field) = node.field(name) {
+                    fill(field.node(), value);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(field) = &node.items {
                 for item in items {
-                    fill(field.node(), item, None);
+                    fill(field.node(), item);
                 }
             }
         }

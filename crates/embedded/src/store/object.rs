@@ -43,7 +43,7 @@ pub(crate) struct Object {
     pub(crate) owners: Box<[Owner]>,
     pub(crate) deleting: bool,
     /// The object without `apiVersion` and `kind`: items of lists have none, and versions differ in nothing else.
-    pub(crate) json: Bytes,
+    pub(crate) json: Box<str>,
 }
 
 impl Object {
@@ -86,19 +86,19 @@ impl Object {
         let head = resource.type_head();
         let mut bytes = Vec::with_capacity(head.len() + self.json.len());
         bytes.extend_from_slice(head.as_bytes());
-        bytes.extend_from_slice(&self.json[1..]);
+        bytes.extend_from_slice(&self.json.as_bytes()[1..]);
         bytes.into()
     }
 
     /// The same object as of another revision.
     pub(crate) fn with_revision(&self, revision: u64) -> Self {
-        let mut value = serde_json::from_slice(&self.json).unwrap_or_default();
+        let mut value = serde_json::from_str(&self.json).unwrap_or_default();
         Self::new(&mut value, revision, self.fields.clone())
     }
 
     /// The whole object as JSON.
     pub(crate) fn value(&self, resource: &Resource) -> Value {
-        let mut value: Value = serde_json::from_slice(&self.json).unwrap_or_default();
+        let mut value: Value = serde_json::from_str(&self.json).unwrap_or_default();
         value["apiVersion"] = Value::from(resource.api_version());
         value["kind"] = Value::from(resource.kind.as_str());
         value
@@ -120,7 +120,7 @@ impl Object {
 }
 
 /// The object's bytes without what says its type.
-fn bare_json(value: &Value) -> Bytes {
+fn bare_json(value: &Value) -> Box<str> {
     let mut out = Vec::with_capacity(USUAL_SIZE);
     out.push(b'{');
     for (key, value) in value.as_object().into_iter().flatten() {
@@ -136,8 +136,8 @@ fn bare_json(value: &Value) -> Bytes {
         let _ = serde_json::to_writer(&mut out, value);
     }
     out.push(b'}');
-    // Objects are kept for long: the room that is left over is given back.
-    out.into_boxed_slice().into()
+    // JSON is text, and the room that is left over is given back.
+    String::from_utf8(out).unwrap_or_default().into_boxed_str()
 }
 
 /// Objects in the order of lists.

@@ -3,19 +3,19 @@
 use serde_json::Value;
 
 use super::SERVER_FIELDS;
+use crate::kinds::take_over;
 
 /// What only the server writes stays as it is.
 pub(super) fn keep_server_fields(before: &Value, object: &mut Value) {
-    object["apiVersion"] = before["apiVersion"].clone();
-    object["kind"] = before["kind"].clone();
-    let Some(metadata) = object["metadata"].as_object_mut() else { return };
-    for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
-        match before["metadata"].get(*field) {
-            Some(value) => metadata.insert((*field).to_owned(), value.clone()),
-            None => metadata.remove(*field),
-        };
+    for field in ["apiVersion", "kind"] {
+        take_over(object, before, field);
     }
-    metadata.remove("selfLink");
+    for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
+        take_over(&mut object["metadata"], &before["metadata"], field);
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("selfLink");
+    }
 }
 
 /// Whether two versions differ in nothing but the times of managed fields: that a field was set again is no change.
