@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use clock::Clock;
+use e2e::ControlPlane;
 use http::{Method, StatusCode};
 use real::{Machines, Real};
 use runtime::Settings;
@@ -30,7 +31,7 @@ struct Theatre {
 
 impl Theatre {
     fn start(machines: Machines) -> Result<Self> {
-        let mut theatre = Self { real: Real::start(machines)?, operator: None };
+        let mut theatre = Self { real: Real::start(ControlPlane::builder(), machines)?, operator: None };
         theatre.start_operator();
         Ok(theatre)
     }

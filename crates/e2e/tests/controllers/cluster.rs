@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::tools::{self, Tool};
-use e2e::{Process, free_ports};
+use e2e::{Builder, Process, free_ports};
 use http::{Method, StatusCode};
 use serde_json::Value;
 use testkit::stage::{CLAIMS, NODES, Stage};
@@ -32,8 +32,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn start(machines: Machines) -> Result<Self> {
-        Ok(Self { real: Real::start(machines)?, operator: None })
+    pub(crate) fn start(builder: Builder, machines: Machines) -> Result<Self> {
+        Ok(Self { real: Real::start(builder, machines)?, operator: None })
     }
 
     /// Starts a controller beside all others. Its log is called `name`.
@@ -107,17 +107,20 @@ fn ours() -> Result<PathBuf> {
 }
 
 fn build() -> Result<PathBuf> {
+    // This program is in the folder `deps` beside it.
+    let this = std::env::current_exe()?;
+    let folder = this.ancestors().nth(2).context("finding the folder of programs")?;
+    let target = folder.parent().context("finding the folder of builds")?;
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--package", "karpenter", "--bin", "karpenter", "--profile", profile])
+        .arg("--target-dir")
+        .arg(target)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .output()
         .context("running cargo")?;
     ensure!(built.status.success(), "cargo build failed:\n{}", String::from_utf8_lossy(&built.stderr));
-    // This program is in the folder `deps` beside it.
-    let this = std::env::current_exe()?;
-    let folder = this.parent().and_then(|deps| deps.parent()).context("finding the folder of programs")?;
     Ok(folder.join("karpenter"))
 }
 

@@ -1,11 +1,15 @@
-//! Our controller needs no more than its chart allows it.
+//! Our controller needs what its chart allows it, and nothing else.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::tools::{self, Tool};
+use e2e::{Component, ControlPlane};
+use serde_json::{Value, json};
 use testkit::scenarios::ALL;
 use testkit::stage::Stage as _;
 
@@ -31,9 +35,75 @@ fn permissions() -> Result<String> {
     Ok(chosen.join("---\n"))
 }
 
+/// Requests as `verb group/resource`.
+type Requests = BTreeSet<String>;
+
+/// What the log of the API server says was requested.
+fn requested(log: &Path) -> Result<Requests> {
+    let log = fs::read_to_string(log)?;
+    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let words = events.filter_map(|event| {
+        let object = event["objectRef"].as_object()?;
+        let word = |name: &str| object.get(name).and_then(Value::as_str);
+        let subresource = word("subresource").map(|name| format!("/{name}")).unwrap_or_default();
+        let group = word("apiGroup").unwrap_or_default();
+        Some(format!("{} {group}/{}{subresource}", event["verb"].as_str()?, word("resource")?))
+    });
+    Ok(words.collect())
+}
+
+/// What the controller's roles allow.
+fn allowed(plane: &ControlPlane) -> Result<Requests> {
+    let label = "--selector=app.kubernetes.io/name=karpenter";
+    let roles = plane.kubectl(&["get", "clusterroles,roles", "--all-namespaces", label, "--output=json"])?;
+    let roles: Value = serde_json::from_str(&roles)?;
+    let words = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut allowed = Requests::new();
+    // One of them is for people.
+    let roles = roles["items"].as_array().into_iter().flatten();
+    for role in roles.filter(|role| role["metadata"]["name"] != "karpenter-admin") {
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            for group in words(&rule["apiGroups"]) {
+                for resource in words(&rule["resources"]) {
+                    allowed.extend(
+                        words(&rule["verbs"]).iter().map(|verb| format!("{verb} {group}/{resource}")),
+                    );
+                }
+            }
+        }
+    }
+    Ok(allowed)
+}
+
+/// What is allowed and was not requested, but is in other circumstances: when watches cannot list, something is
+/// repeated, a grace period ends, a node is rebooted, or a cluster is stricter.
+const OTHERWISE: [&str; 6] = [
+    "delete /pods",
+    "patch /events",
+    "patch /nodes/status",
+    "patch karpenter.sh/nodeoverlays/status",
+    "update karpenter.sh/nodeclaims/finalizers",
+    "update karpenter.sh/nodepools/finalizers",
+];
+
 #[test]
-fn the_walk_through_needs_no_more_than_the_permissions_of_the_chart() -> Result<()> {
-    let mut cluster = Cluster::start(Machines::Kwok)?;
+fn the_walk_through_needs_the_permissions_of_the_chart_and_no_others() -> Result<()> {
+    let audit = tempfile::tempdir()?;
+    let policy = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "Metadata", "users": [format!("system:serviceaccount:{NAMESPACE}:karpenter")]},
+            {"level": "None"},
+        ],
+    });
+    let (rules, requests) = (audit.path().join("policy.yaml"), audit.path().join("requests"));
+    fs::write(&rules, policy.to_string())?;
+    let builder = ControlPlane::builder()
+        .arg(Component::ApiServer, &format!("--audit-policy-file={}", rules.display()))
+        .arg(Component::ApiServer, &format!("--audit-log-path={}", requests.display()));
+    let mut cluster = Cluster::start(builder, Machines::Kwok)?;
     let plane = &cluster.real.plane;
     plane.kubectl(&["create", "namespace", NAMESPACE])?;
     plane.kubectl_with_input(&["apply", "--filename=-"], &permissions()?)?;
@@ -63,6 +133,17 @@ fn the_walk_through_needs_no_more_than_the_permissions_of_the_chart() -> Result<
     let refused: Vec<&str> =
         log.lines().filter(|line| line.to_lowercase().contains("forbidden")).take(10).collect();
     ensure!(refused.is_empty(), "not everything is allowed:\n{}", refused.join("\n"));
+    let (allowed, requested) = (allowed(&cluster.real.plane)?, requested(&requests)?);
+    let unused: Vec<&String> = allowed
+        .difference(&requested)
+        .filter(|request| {
+            let watched = request.replacen("get ", "watch ", 1).replacen("list ", "watch ", 1);
+            !OTHERWISE.contains(&&***request) && !requested.contains(&watched)
+        })
+        .collect();
+    ensure!(unused.is_empty(), "allowed, but not needed: {unused:#?}");
+    let refused: Vec<&String> = requested.difference(&allowed).collect();
+    ensure!(refused.is_empty(), "needed, but not allowed: {refused:#?}");
     ensure!(log.contains("successfully acquired lease"), "it did not lead:\n{log}");
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use e2e::{Process, poll};
+use e2e::{ControlPlane, Process, poll};
 use serde_json::json;
 use testkit::scenarios::manifests::{deployment_with, manifest, node_class, pool, with};
 use testkit::stage::{CLAIMS, Stage};
@@ -75,7 +75,7 @@ fn fail_over(cluster: &Cluster, mut leader: Process, standby: &Process, end: End
 #[test]
 fn the_other_replica_takes_over_in_the_middle_of_a_scale_up() -> Result<()> {
     let pods = if is_long() { 200 } else { 40 };
-    let mut cluster = Cluster::start(Machines::Simulator)?;
+    let mut cluster = Cluster::start(ControlPlane::builder(), Machines::Simulator)?;
     let selector = json!({"matchLabels": {"app": "inflate"}});
     let apart = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": selector});
     let spec =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use e2e::poll;
+use e2e::{ControlPlane, poll};
 use serde_json::{Map, Value, json};
 use testkit::scenarios::manifests::{deployment, deployment_with, manifest, node_class, pool, with};
 use testkit::stage::{CLAIMS, NODES, PODS, POOLS, Stage, is_true};
@@ -131,7 +131,7 @@ fn apart(name: &str, replicas: usize) -> Value {
 
 #[test]
 fn a_cluster_is_taken_over_and_handed_back_without_touching_a_node() -> Result<()> {
-    let mut cluster = Cluster::start(Machines::Simulator)?;
+    let mut cluster = Cluster::start(ControlPlane::builder(), Machines::Simulator)?;
     let calm = with(pool("default"), &json!({"spec": {"disruption": {"consolidateAfter": "Never"}}}));
     let team = json!({
         "nodeSelector": {"team": "a"},
@@ -220,7 +220,7 @@ fn on(pool: &str, replicas: usize) -> Value {
 #[test]
 fn what_was_under_way_when_the_original_controller_was_killed_comes_to_its_end() -> Result<()> {
     let minute = Duration::from_mins(1);
-    let mut cluster = Cluster::start(Machines::Simulator)?;
+    let mut cluster = Cluster::start(ControlPlane::builder(), Machines::Simulator)?;
     let slow_class =
         with(node_class(), &json!({"metadata": {"name": "slow"}, "spec": {"nodeRegistrationDelay": "10s"}}));
     let slow =

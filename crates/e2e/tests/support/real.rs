@@ -4,7 +4,7 @@ use anyhow::Result;
 use api::provider::Provider;
 use clock::Clock;
 use controlplane::{KubeletOptions, NodeSelection, Options};
-use e2e::ControlPlane;
+use e2e::{Builder, ControlPlane};
 use http::{Method, Request, StatusCode};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -28,8 +28,9 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    pub(crate) fn start(machines: Machines) -> Result<Self> {
-        let builder = ControlPlane::builder().with_scheduler().with_controller_manager();
+    /// Starts the components, together with what the builder adds.
+    pub(crate) fn start(builder: Builder, machines: Machines) -> Result<Self> {
+        let builder = builder.with_scheduler().with_controller_manager();
         let plane = if machines == Machines::Kwok { builder.with_kwok() } else { builder }.start()?;
         for definition in api::crds::documents(Provider::Kwok) {
             let document = definition.document.to_string();
