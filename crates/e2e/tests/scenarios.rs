@@ -99,28 +99,31 @@ fn chosen() -> Vec<&'static Scenario> {
     }
 }
 
-/// Plays scenarios one after the other on one cluster.
+/// Plays a scenario and clears the stage; whether it holds.
 #[expect(clippy::print_stdout, reason = "people want to see what holds")]
+fn play_once(stage: &mut Theatre, scenario: &Scenario) -> Result<bool> {
+    #[expect(clippy::disallowed_methods, reason = "people want to know how long it took")]
+    let start = Instant::now();
+    let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (scenario.play)(stage)));
+    let verdict = if played.is_ok() { "ok" } else { "FAILED" };
+    println!("{} ... {verdict} ({:.0?})", scenario.name, start.elapsed());
+    if stage.operator.is_none() {
+        stage.start_operator();
+    }
+    stage.clear()?;
+    Ok(played.is_ok())
+}
+
+/// Plays scenarios one after the other on one cluster.
 fn play(machines: Machines, scenarios: &[&Scenario]) -> Result<()> {
     let mut stage = Theatre::start(machines)?;
     let mut failures = Vec::new();
     for scenario in scenarios {
-        #[expect(clippy::disallowed_methods, reason = "people want to know how long it took")]
-        let start = Instant::now();
-        let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (scenario.play)(&mut stage)));
-        println!(
-            "{} ... {} ({:.0?})",
-            scenario.name,
-            if played.is_ok() { "ok" } else { "FAILED" },
-            start.elapsed()
-        );
-        if played.is_err() {
+        // A real cluster on a busy machine can be slower than a scenario waits; what does not hold stays so.
+        let holds = play_once(&mut stage, scenario)? || play_once(&mut stage, scenario)?;
+        if !holds {
             failures.push(scenario.name);
         }
-        if stage.operator.is_none() {
-            stage.start_operator();
-        }
-        stage.clear()?;
     }
     ensure!(failures.is_empty(), "{} scenarios fail: {failures:#?}", failures.len());
     Ok(())
