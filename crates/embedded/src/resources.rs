@@ -86,6 +86,12 @@ impl Resource {
         if self.group == "events.k8s.io" { "" } else { &self.group }
     }
 
+    /// Writes into an object what type it has.
+    pub(crate) fn set_type(&self, object: &mut Value) {
+        object["apiVersion"] = Value::from(self.api_version());
+        object["kind"] = Value::from(self.kind.as_str());
+    }
+
     /// How an object of this type begins.
     pub(crate) fn type_head(&self) -> &str {
         &self.type_head

@@ -272,11 +272,12 @@ impl Call<'_> {
     }
 
     /// An answer with an object that was just written.
-    fn written(&self, state: &State, code: StatusCode, mut object: Value, write: Write<'_>) -> Answer {
+    fn written(&self, state: &mut State, code: StatusCode, mut object: Value, write: Write<'_>) -> Answer {
         let writer = Writer::new(self.request, self.resource, state.clock.now());
-        if let Some(stored) = &write.stored {
-            let mut answer = Answer::bytes(code, writer.object(stored));
+        if let Some(stored) = write.stored {
+            let mut answer = Answer::bytes(code, writer.object(&stored));
             answer.warnings = write.warnings;
+            state.recent.keep(stored, object);
             return answer;
         }
         if self.resource.group == "events.k8s.io" {
@@ -311,7 +312,7 @@ impl Call<'_> {
             chores::establish(&mut state, self.resource, created.clone(), &now);
         }
         chores::run(&mut state);
-        Ok(self.written(&state, StatusCode::CREATED, created, write))
+        Ok(self.written(&mut state, StatusCode::CREATED, created, write))
     }
 
     /// Questions that are answered and not stored.
@@ -348,7 +349,7 @@ impl Call<'_> {
         let old = self.found(&state)?;
         let object = act(self, &mut state, &mut write, &old)?;
         chores::run(&mut state);
-        Ok(self.written(&state, StatusCode::OK, object, write))
+        Ok(self.written(&mut state, StatusCode::OK, object, write))
     }
 
     fn replace(&self, state: &mut State, write: &mut Write<'_>, old: &Arc<Object>) -> Result<Value, Refusal> {
@@ -358,7 +359,8 @@ impl Call<'_> {
         if self.resource.group == "events.k8s.io" {
             events::to_core(&mut object);
         }
-        write.update(state, old.value(self.resource), object)
+        let before = state.value(self.resource, old);
+        write.update(state, before, object)
     }
 
     fn patch(&self) -> Result<Answer, Refusal> {
@@ -376,8 +378,12 @@ impl Call<'_> {
         write: &mut Write<'_>,
         old: &Arc<Object>,
     ) -> Result<Value, Refusal> {
-        let writer = Writer::new(self.request, self.resource, state.clock.now());
-        let mut before = writer.value(old);
+        let converts = self.resource.group == "events.k8s.io";
+        let mut before = state.value(self.resource, old);
+        let stored = converts.then(|| before.clone());
+        if converts {
+            events::from_core(&mut before);
+        }
         let patched = || {
             let mut object = before.clone();
             kind.patch(&mut object, &self.request.body, self.resource).map(|()| object)
@@ -386,11 +392,10 @@ impl Call<'_> {
         if let Err(refusal) = write.decode(&mut object, Some(&before)) {
             return Err(patch_kind::unreadable(&patched()?.to_string(), &refusal));
         }
-        if self.resource.group == "events.k8s.io" {
+        if converts {
             events::to_core(&mut object);
-            before = old.value(self.resource);
         }
-        write.update(state, before, object)
+        write.update(state, stored.unwrap_or(before), object)
     }
 
     fn apply(&self) -> Result<Answer, Refusal> {
@@ -439,7 +444,7 @@ impl Call<'_> {
             None => return Err(Refusal::not_found(self.resource.target(), &self.path.name)),
         };
         chores::run(&mut state);
-        Ok(self.written(&state, code, object, write))
+        Ok(self.written(&mut state, code, object, write))
     }
 
     fn delete(&self) -> Result<Answer, Refusal> {

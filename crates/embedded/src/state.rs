@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::kinds;
 use crate::resources::{Registry, Resource};
-use crate::store::{CollectionId, Key, Object, Place, Store};
+use crate::store::{CollectionId, Key, Object, Place, Recent, Store};
 use crate::time;
 
 /// What Kubernetes uses for random ends of names: no vowels, so that no words appear.
@@ -35,6 +35,7 @@ pub(crate) struct State {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) chores: VecDeque<Chore>,
+    pub(crate) recent: Recent,
     random: Pcg64Mcg,
 }
 
@@ -43,7 +44,7 @@ impl State {
         let mut store = Store::new(history);
         let registry = Registry::new(&mut store);
         let random = Pcg64Mcg::seed_from_u64(seed);
-        Self { store, registry, clock, chores: VecDeque::new(), random }
+        Self { store, registry, clock, chores: VecDeque::new(), recent: Recent::default(), random }
     }
 
     /// The time now, as objects carry it.
@@ -68,6 +69,14 @@ impl State {
 
     pub(crate) fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.store.get(resource.collection, &Key::new(namespace, name)).cloned()
+    }
+
+    /// A stored object as JSON.
+    pub(crate) fn value(&mut self, resource: &Resource, object: &Arc<Object>) -> Value {
+        let Some(mut value) = self.recent.take(object) else { return object.value(resource) };
+        // It may have been written as another version.
+        resource.set_type(&mut value);
+        value
     }
 
     /// An object of Kubernetes' own, as JSON.

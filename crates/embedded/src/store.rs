@@ -5,6 +5,7 @@
 
 mod collection;
 mod object;
+mod recent;
 mod watchers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub(crate) use collection::{Change, Collection};
 pub(crate) use object::{Key, Object, Objects};
+pub(crate) use recent::Recent;
 pub(crate) use watchers::{Notice, Subscription, WatchId, Watcher, notice};
 
 /// Which collection an object is in; all versions of a resource share one.

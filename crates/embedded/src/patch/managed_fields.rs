@@ -178,7 +178,8 @@ impl Managers {
 
     /// Notes an update of the object.
     pub(crate) fn note_update(&mut self, old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) {
-        let comparison = compare(old, new, manager, schema);
+        let mut comparison = manager.reach_of(typed::compare(Type::root(schema), old, new));
+        comparison.forget("metadata.managedFields");
         self.take(None, &comparison);
         let set = strip(comparison.modified.union(&comparison.added));
         if !set.is_empty() {
@@ -358,28 +359,21 @@ pub(crate) fn after_update(
     Entries::Are(managers.written())
 }
 
-/// What an update changed of the fields that a manager can own.
-fn compare(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> Comparison {
-    let mut comparison = manager.reach_of(typed::compare(Type::root(schema), old, new));
-    comparison.forget("metadata.managedFields");
-    comparison
-}
-
 /// Whether a manager sets again what it alone owns, as heartbeats do, and its entry stays the last: the time of
 /// that is all that is new then. Nothing when it has no such entry.
 fn is_renewal(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> Option<bool> {
-    let live = entries(old)?;
-    let (last, others) = live.as_array()?.split_last()?;
+    let (last, others) = entries(old)?.as_array()?.split_last()?;
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_own = text("manager") == manager.name
         && text("operation") == Operation::Update.as_str()
         && text("apiVersion") == manager.api_version
         && text("subresource") == manager.subresource
         && text("time") <= manager.now;
-    if !is_own || entries(new) != Some(live) {
+    if !is_own {
         return None;
     }
-    let comparison = compare(old, new, manager, schema);
+    // Managed fields that a client changed are in nobody's entry, so they are no renewal either.
+    let comparison = manager.reach_of(typed::compare(Type::root(schema), old, new));
     let set = &comparison.modified;
     let is_within = comparison.added.is_empty()
         && comparison.removed.is_empty()

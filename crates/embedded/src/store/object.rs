@@ -99,8 +99,7 @@ impl Object {
     /// The whole object as JSON.
     pub(crate) fn value(&self, resource: &Resource) -> Value {
         let mut value: Value = serde_json::from_str(&self.json).unwrap_or_default();
-        value["apiVersion"] = Value::from(resource.api_version());
-        value["kind"] = Value::from(resource.kind.as_str());
+        resource.set_type(&mut value);
         value
     }
 

@@ -10,12 +10,11 @@ pub(super) fn keep_server_fields(before: &Value, object: &mut Value) {
     for field in ["apiVersion", "kind"] {
         take_over(object, before, field);
     }
+    let metadata = &mut object["metadata"];
     for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "generation"]) {
-        take_over(&mut object["metadata"], &before["metadata"], field);
+        take_over(metadata, &before["metadata"], field);
     }
-    if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.remove("selfLink");
-    }
+    metadata.as_object_mut().map(|metadata| metadata.remove("selfLink"));
 }
 
 /// Whether two versions differ in nothing but the times of managed fields: that a field was set again is no change.

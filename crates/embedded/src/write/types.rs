@@ -28,8 +28,7 @@ pub(crate) fn check_type(resource: &Resource, object: &mut Value) -> Result<(), 
     } else if wrong_version || (!kind.is_empty() && kind != resource.kind) {
         return Err(unknown_type(resource, &version, &kind));
     }
-    object["apiVersion"] = Value::from(api_version);
-    object["kind"] = Value::from(resource.kind.as_str());
+    resource.set_type(object);
     Ok(())
 }
 
