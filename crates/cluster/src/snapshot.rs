@@ -31,7 +31,7 @@ use api::shared::{Operator, Requirement};
 use api::validation::pod::{PodError, validate_term};
 use api::validation::requirement;
 use engine::model::{
-    ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass, Running, Snapshot,
+    ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass, Running, Runs, Snapshot,
 };
 use engine::universe::SetId;
 use hashbrown::{HashMap, HashSet, HashTable};
@@ -68,6 +68,19 @@ pub struct Built {
     pub pods: Vec<Origin>,
     /// Objects that were left out.
     pub ignored: Vec<Ignored>,
+    /// Pods that could not be placed anywhere else if their node went, and why.
+    pub stuck: Vec<Stuck>,
+}
+
+/// A pod that could not be placed anywhere else if its node went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Its node.
+    pub node: NodeId,
+    /// `namespace/name`.
+    pub pod: Box<str>,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// Why a pod is to be placed.
@@ -79,6 +92,8 @@ pub enum Origin {
     DeletingNode,
     /// Its node is assumed to be on its way out.
     RemovedNode,
+    /// Its node stays, but what if it went?
+    InCase,
 }
 
 /// Which objects a node of the snapshot stands for.
@@ -104,13 +119,13 @@ pub fn build<'v>(objects: impl Into<View<'v>>, options: &Options<'_>, now: Times
     }
     builder.pools(&states);
     builder.pool_names = builder.tables.snapshot.pools.iter().map(|pool| pool.name.clone()).collect();
-    let mut nodes = builder.nodes(&states);
+    let mut nodes = builder.nodes(&states, now);
     builder.bystanders(&bystanders, &mut nodes);
     builder.place_pods(&mut nodes, now);
     builder.settle(&nodes);
     builder.daemons();
-    let Builder { tables, origins, ignored, .. } = builder;
-    Built { snapshot: tables.snapshot, nodes: nodes.origins, pods: origins, ignored }
+    let Builder { tables, origins, ignored, stuck, .. } = builder;
+    Built { snapshot: tables.snapshot, nodes: nodes.origins, pods: origins, ignored, stuck }
 }
 
 struct Builder<'a> {
@@ -131,6 +146,7 @@ struct Builder<'a> {
     /// Classes by what they are.
     classes: HashTable<ClassId>,
     ignored: Vec<Ignored>,
+    stuck: Vec<Stuck>,
 }
 
 impl<'a> Builder<'a> {
@@ -157,6 +173,7 @@ impl<'a> Builder<'a> {
             origins: Vec::new(),
             classes: HashTable::new(),
             ignored: Vec::new(),
+            stuck: Vec::new(),
         };
         builder.known_keys();
         builder.known_namespaces();
@@ -191,11 +208,11 @@ impl<'a> Builder<'a> {
     /// whose node goes away.
     fn place_pods(&mut self, nodes: &mut Nodes<'a>, now: Timestamp) {
         let budgets = Budgets::new(self.view.pod_disruption_budgets.iter().copied());
-        let ToPlace { waiting: place_waiting, .. } = self.options.to_place;
+        let ToPlace { waiting: place_waiting, in_case, .. } = self.options.to_place;
         let with_owner = !self.options.scheduler_config.default_spreads.is_empty();
         let (mut waiting, mut moving) = (Memo::new(with_owner), Memo::new(with_owner));
         let mut running = RunningPods::default();
-        let mut leaving = Vec::new();
+        let (mut leaving, mut staying) = (Vec::new(), Vec::new());
         let mut seen = HashSet::<_, FxBuildHasher>::default();
         let may_repeat = self.view.may_repeat();
         for (pod, node) in self.view.pods_on(nodes) {
@@ -220,7 +237,13 @@ impl<'a> Builder<'a> {
                 let origin = (!is_open).then(|| self.leaves(pod, nodes.is_removed(node), &budgets, now));
                 match origin.flatten() {
                     Some(origin) => leaving.push((pod, node, usage, origin)),
-                    None => running.count(pod, node, usage),
+                    None => {
+                        running.count(pod, node, usage);
+                        let may_go = in_case && is_open && nodes.is_managed(node);
+                        if may_go && eligibility::is_reschedulable(pod) {
+                            staying.push((pod, node));
+                        }
+                    }
                 }
             }
         }
@@ -234,6 +257,16 @@ impl<'a> Builder<'a> {
             if !self.place(pod, class, origin) {
                 running.count(pod, node, usage);
             }
+        }
+        for (pod, on) in staying {
+            let class = moving.get(pod).cloned().unwrap_or_else(|| {
+                let class = self.intern_class(pod);
+                moving.insert(pod, class.clone());
+                class
+            });
+            let counted = !pod.metadata.is_deleting();
+            let runs = Runs { on, counted, blocked: !budgets.may_move(pod, now) };
+            self.place_in_case(pod, class, runs);
         }
         let RunningPods { counts, guards, .. } = running;
         self.tables.snapshot.running = counts;
@@ -268,11 +301,7 @@ impl<'a> Builder<'a> {
     fn place(&mut self, pod: &Pod, class: Result<ClassId, Reason>, origin: Origin) -> bool {
         match class {
             Ok(class) => {
-                let metadata = &pod.metadata;
-                let name: Box<str> = format!("{}/{}", metadata.namespace(), metadata.name).into();
-                let uid = if metadata.uid.is_empty() { name.clone() } else { metadata.uid.clone() };
-                let created = metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
-                self.tables.snapshot.pods.push(EnginePod { name, uid, created, class });
+                self.tables.snapshot.pods.push(engine_pod(pod, class, None));
                 self.origins.push(origin);
                 true
             }
@@ -280,6 +309,19 @@ impl<'a> Builder<'a> {
                 self.ignore_pod(pod, reason);
                 false
             }
+        }
+    }
+
+    /// Adds a pod that would need a place if its node went.
+    fn place_in_case(&mut self, pod: &Pod, class: Result<ClassId, Reason>, runs: Runs) {
+        match class {
+            Ok(class) => {
+                self.tables.snapshot.pods.push(engine_pod(pod, class, Some(runs)));
+                self.origins.push(Origin::InCase);
+            }
+            // What cannot be evicted does not have to go anywhere.
+            Err(_) if runs.blocked => {}
+            Err(reason) => self.stuck.push(Stuck { node: runs.on, pod: full_name(pod), reason }),
         }
     }
 
@@ -343,6 +385,17 @@ impl<'a> Builder<'a> {
         let pool = universe.find(asked, self.tables.snapshot.keys.node_pool);
         pool.is_some_and(|pool| universe.get(pool).operator() == engine::requirement::Operator::DoesNotExist)
     }
+}
+
+fn full_name(pod: &Pod) -> Box<str> {
+    format!("{}/{}", pod.metadata.namespace(), pod.metadata.name).into()
+}
+
+fn engine_pod(pod: &Pod, class: ClassId, runs: Option<Runs>) -> EnginePod {
+    let name = full_name(pod);
+    let uid = if pod.metadata.uid.is_empty() { name.clone() } else { pod.metadata.uid.clone() };
+    let created = pod.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
+    EnginePod { name, uid, created, class, runs }
 }
 
 /// The alternatives that a pod has for its node.

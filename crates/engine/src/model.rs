@@ -89,7 +89,7 @@ pub struct Snapshot {
     pub nodes: Vec<Node>,
     /// Shapes of pods.
     pub classes: Vec<PodClass>,
-    /// Pods to place.
+    /// Pods to place, and behind them pods that run and would have to be placed if their node went.
     pub pods: Vec<Pod>,
     /// Pods that run on nodes, for counting topologies.
     pub running: Vec<Running>,
@@ -345,6 +345,8 @@ pub struct Node {
     pub initialized: bool,
     /// Whether pods may be placed on it: it is not being deleted.
     pub open: bool,
+    /// Whether pods that run elsewhere may be moved to it to save money.
+    pub takes_moved: bool,
     /// What its Node object says, if there is one; running pods are counted by that.
     pub object: Option<NodeObject>,
     /// Host ports in use.
@@ -404,6 +406,19 @@ pub struct Pod {
     pub created: i64,
     /// Its shape.
     pub class: ClassId,
+    /// Where it runs, if it is to be placed only when its node goes.
+    pub runs: Option<Runs>,
+}
+
+/// Where a pod runs that would have to be placed if its node went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// The node.
+    pub on: NodeId,
+    /// Whether it is one of the [`Running`]; one that terminates is not.
+    pub counted: bool,
+    /// Whether something keeps it from being evicted.
+    pub blocked: bool,
 }
 
 /// Everything about a pod that matters to where it can run.

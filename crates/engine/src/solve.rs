@@ -14,9 +14,11 @@ mod finish;
 mod min_values;
 mod node;
 mod reserve;
+mod simulation;
 pub(crate) mod template;
 mod variant;
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -34,10 +36,12 @@ pub use failure::{
     Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
 };
 pub use finish::{Plan, PlannedClaim, Unusable};
+pub use simulation::{Answer, Question, Simulation};
 
 use claim::Claim;
 use node::NodeState;
 use reserve::Reservations;
+use simulation::Assumed;
 use template::Template;
 use variant::{Demands, Variant, Wishes};
 
@@ -55,11 +59,12 @@ pub enum Place {
 #[inline(never)]
 pub fn solve(snapshot: &Snapshot, options: &Options) -> Plan {
     let mut solver = Solver::new(snapshot, *options);
-    solver.run();
+    solver.place_waiting();
     solver.finish()
 }
 
 /// What decides whether a place takes a pod.
+#[derive(Clone)]
 pub(crate) struct Core<'a> {
     options: Options,
     world: World<'a>,
@@ -69,6 +74,7 @@ pub(crate) struct Core<'a> {
 }
 
 /// The places as they fill up, and the pods still to be placed.
+#[derive(Clone)]
 pub(crate) struct Solver<'a> {
     core: Core<'a>,
     templates: Vec<Template>,
@@ -88,10 +94,12 @@ pub(crate) struct Solver<'a> {
     label_epoch: u32,
     /// Changes when a reservation is taken or given back.
     reservation_epoch: u32,
+    /// What is assumed while a question is answered.
+    assumed: Option<Assumed>,
 }
 
 /// What is known about a class.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ClassState {
     wishes: Option<Wishes>,
     variants: Vec<Option<Box<Variant>>>,
@@ -102,6 +110,7 @@ struct ClassState {
 }
 
 /// When a class last failed everywhere: it fails again until one of these changes.
+#[derive(Clone)]
 struct FailedAt {
     failure: Arc<Failure>,
     label_epoch: u32,
@@ -147,6 +156,7 @@ impl<'a> Solver<'a> {
             failures: vec![None; snapshot.pods.len()],
             label_epoch: 0,
             reservation_epoch: 0,
+            assumed: None,
             templates,
             unusable,
             core: Core {
@@ -162,15 +172,25 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn run(&mut self) {
-        let mut queue: VecDeque<PodId> = self.sorted_pods().into();
-        let mut length_when_queued: Vec<Option<usize>> = vec![None; queue.len()];
+    /// Places the pods that have no place.
+    fn place_waiting(&mut self) {
+        let snapshot = self.core.world.snapshot;
+        let waits = |pod: &PodId| snapshot.pods[pod.index()].runs.is_none();
+        let mut pods: Vec<PodId> = (0..snapshot.pods.len()).map(PodId::at).filter(waits).collect();
+        pods.sort_by(|a, b| before(snapshot, *a, *b));
+        self.place_all(pods, usize::MAX);
+    }
+
+    /// Places some pods, unless that takes more claims than allowed; returns whether it did not.
+    fn place_all(&mut self, pods: Vec<PodId>, most_claims: usize) -> bool {
+        let mut queue: VecDeque<PodId> = pods.into();
+        let mut length_when_queued: FastMap<PodId, usize> = FastMap::default();
         // All rules count from the start, also those of pods that come later.
         for pod in &queue {
             self.variant_exists(self.core.world.snapshot.pods[pod.index()].class, 0);
         }
         while let Some(pod) = queue.front().copied() {
-            if length_when_queued[pod.index()] == Some(queue.len()) {
+            if length_when_queued.get(&pod) == Some(&queue.len()) {
                 break;
             }
             queue.pop_front();
@@ -182,28 +202,14 @@ impl<'a> Solver<'a> {
                 Err(failure) => {
                     self.failures[pod.index()] = Some(failure);
                     queue.push_back(pod);
-                    length_when_queued[pod.index()] = Some(queue.len());
+                    length_when_queued.insert(pod, queue.len());
                 }
             }
+            if self.claims.len() > most_claims {
+                return false;
+            }
         }
-    }
-
-    /// The largest first, then the oldest.
-    fn sorted_pods(&self) -> Vec<PodId> {
-        let snapshot = self.core.world.snapshot;
-        let mut pods: Vec<PodId> = (0..snapshot.pods.len()).map(PodId::at).collect();
-        pods.sort_by(|a, b| {
-            let (a, b) = (&snapshot.pods[a.index()], &snapshot.pods[b.index()]);
-            let size = |class: ClassId| {
-                let requests = &snapshot.classes[class.index()].requests;
-                (requests.get(ResourceId::CPU), requests.get(ResourceId::MEMORY))
-            };
-            size(b.class)
-                .cmp(&size(a.class))
-                .then_with(|| a.created.cmp(&b.created))
-                .then_with(|| a.uid.cmp(&b.uid))
-        });
-        pods
+        true
     }
 
     fn place(&mut self, class_id: ClassId, pod: PodId) -> Result<Place, Arc<Failure>> {
@@ -347,6 +353,16 @@ impl<'a> Solver<'a> {
             claims: self.claims.len(),
         });
     }
+}
+
+/// In which order pods are placed: the largest first, then the oldest.
+fn before(snapshot: &Snapshot, a: PodId, b: PodId) -> Ordering {
+    let (a, b) = (&snapshot.pods[a.index()], &snapshot.pods[b.index()]);
+    let size = |class: ClassId| {
+        let requests = &snapshot.classes[class.index()].requests;
+        (requests.get(ResourceId::CPU), requests.get(ResourceId::MEMORY))
+    };
+    size(b.class).cmp(&size(a.class)).then_with(|| a.created.cmp(&b.created)).then_with(|| a.uid.cmp(&b.uid))
 }
 
 /// How many volumes of each driver there are, with `more` of which some may be there already.

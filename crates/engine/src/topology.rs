@@ -12,16 +12,23 @@
 
 mod domains;
 mod group;
+mod journal;
 
-use crate::intern::{ValueId, index};
-use crate::model::{LabelsId, NamespaceId, PodClass, PodTerm, Snapshot, Spread, TaintsId, TolerationsId};
+use std::sync::Arc;
+
+use crate::intern::{KeyId, ValueId, index};
+use crate::model::{
+    LabelsId, NamespaceId, NodeId, PodClass, PodTerm, Snapshot, Spread, TaintsId, TolerationsId,
+};
 use crate::requirement::Requirement;
 use crate::tolerate::untolerated;
-use crate::universe::{FastMap, RequirementId, SetId, Undefined};
+use crate::universe::{FastMap, RequirementId, SetId, Undefined, Universe};
 use crate::world::World;
 
-pub(crate) use domains::Domains;
-pub(crate) use group::{Allowed, Filter, Group, GroupKey, Rule};
+use domains::Domains;
+pub(crate) use group::{Allowed, Filter, Group, GroupKey, Maker, Rule};
+use journal::Journal;
+pub(crate) use journal::{Absent, AbsentPod};
 
 index! {
     /// A topology group.
@@ -52,7 +59,7 @@ pub struct Unsatisfiable {
 }
 
 /// All groups of one solve.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Topology {
     groups: Vec<Group>,
     ids: FastMap<GroupKey, GroupId>,
@@ -61,7 +68,16 @@ pub(crate) struct Topology {
     selecting: FastMap<(NamespaceId, LabelsId), (usize, Vec<GroupId>)>,
     domains: Domains,
     filters: FastMap<(GroupId, SetId, TaintsId), bool>,
+    /// Which direct groups counted running pods of a kind, and up to which group that is known.
+    counting: FastMap<(NamespaceId, LabelsId), (usize, Vec<GroupId>)>,
+    /// Pods that run, by what rules see of them.
+    running: Option<Arc<RunningByKind>>,
+    /// What was counted while nodes are assumed to be gone.
+    journal: Option<Journal>,
 }
+
+/// Where pods of a namespace with some labels run, and how many.
+type RunningByKind = Vec<((NamespaceId, LabelsId), Vec<(NodeId, i32)>)>;
 
 impl Topology {
     pub(crate) fn new(world: &World<'_>) -> Self {
@@ -73,14 +89,13 @@ impl Topology {
                 let labels = snapshot.nodes[guard.node.index()].object.map(|object| object.labels);
                 let key = topology.groups[group.index()].key.key;
                 if key == snapshot.keys.hostname {
-                    topology.groups[group.index()].add_host(HostId(guard.node.0));
+                    topology.groups[group.index()].add_hosts(HostId(guard.node.0), 1);
                 } else if let Some(value) = labels
                     .and_then(|labels| universe.find(labels, key))
                     .and_then(|id| universe.get(id).single())
                 {
                     // The node may be in a domain that no pool makes.
-                    topology.groups[group.index()].know(value, universe);
-                    topology.groups[group.index()].add(value);
+                    topology.groups[group.index()].add(value, 1, universe);
                 }
             }
         }
@@ -135,6 +150,7 @@ impl Topology {
         self.count_running(&mut group, id, world);
         self.groups.push(group);
         self.ids.insert(key, id);
+        self.catch_up(world, id);
         id
     }
 
@@ -143,6 +159,7 @@ impl Topology {
         if let Some(id) = self.inverse_ids.get(&key) {
             return *id;
         }
+        // Whoever runs and keeps others away was known from the start, so there is nothing to count.
         let mut group = Group::new(key.clone(), true, world.snapshot.keys.hostname);
         self.start(&mut group, world, tolerations);
         let id = GroupId::at(self.groups.len());
@@ -165,7 +182,7 @@ impl Topology {
                     .iter()
                     .any(|taints| untolerated(snapshot.taints.get(taints.0), tolerations).next().is_none());
             if reachable {
-                group.know(domain.value, &world.universe);
+                group.know(domain.value, Maker::Lasting, &world.universe);
             }
         }
     }
@@ -173,10 +190,6 @@ impl Topology {
     /// Counts the pods that run already.
     fn count_running(&mut self, group: &mut Group, id: GroupId, world: &mut World<'_>) {
         let (key, snapshot) = (group.key.key, world.snapshot);
-        let domain_in = |world: &World<'_>, labels: SetId| {
-            let universe = &world.universe;
-            universe.find(labels, key).and_then(|id| universe.get(id).single())
-        };
         let mut counted = vec![None; snapshot.nodes.len()];
         for (position, node) in snapshot.nodes.iter().enumerate() {
             let Some(object) = node.object else { continue };
@@ -186,31 +199,23 @@ impl Topology {
             counted[position] = Some(object.labels);
             if node.open
                 && !group.is_hostname()
-                && let Some(value) = domain_in(world, node.labels)
+                && let Some(value) = single(&world.universe, node.labels, key)
             {
-                group.know(value, &world.universe);
+                group.know(value, Maker::Node, &world.universe);
             }
         }
-        let mut selected: FastMap<(NamespaceId, LabelsId), bool> = FastMap::default();
-        for running in &snapshot.running {
-            let Some(labels) = counted[running.node.index()] else { continue };
-            // A rule without a selector selects no pod, yet every pod of its namespaces was counted at first.
-            let counts = group.key.namespaces.contains(&running.namespace)
-                && *selected.entry((running.namespace, running.labels)).or_insert_with(|| {
-                    group
-                        .key
-                        .selector
-                        .as_ref()
-                        .is_none_or(|s| s.matches(snapshot.labels.get(running.labels.0)))
-                });
-            if !counts {
+        let running = Arc::clone(self.running.get_or_insert_with(|| Arc::new(running_by_kind(snapshot))));
+        for ((namespace, labels), places) in running.iter() {
+            if !group.counts_running(*namespace, snapshot.labels.get(labels.0)) {
                 continue;
             }
-            if group.is_hostname() {
-                group.add_hosts(HostId(running.node.0), running.count);
-            } else if let Some(value) = domain_in(world, labels) {
-                group.know(value, &world.universe);
-                group.add_many(value, running.count);
+            for (node, count) in places {
+                let Some(labels) = counted[node.index()] else { continue };
+                if group.is_hostname() {
+                    group.add_hosts(HostId(node.0), *count);
+                } else if let Some(value) = single(&world.universe, labels, key) {
+                    group.add(value, *count, &world.universe);
+                }
             }
         }
     }
@@ -328,29 +333,17 @@ impl Topology {
         }
     }
 
-    fn count(
-        &mut self,
-        id: GroupId,
-        universe: &crate::universe::Universe,
-        target: Target,
-        every_value: bool,
-    ) {
-        let group = &mut self.groups[id.index()];
+    fn count(&mut self, id: GroupId, universe: &Universe, target: Target, every_value: bool) {
+        let group = &self.groups[id.index()];
         if group.is_hostname() {
-            group.add_host(target.host);
+            self.add_hosts(id, target.host, 1);
             return;
         }
         let Some(requirement) = universe.find(target.requirements, group.key.key) else { return };
         match universe.get(requirement).members() {
-            Some([value]) => {
-                group.know(*value, universe);
-                group.add(*value);
-            }
+            Some([value]) => self.add(id, *value, 1, universe),
             Some(values) if every_value => {
-                for value in values {
-                    group.know(*value, universe);
-                    group.add(*value);
-                }
+                values.iter().for_each(|value| self.add(id, *value, 1, universe));
             }
             _ => {}
         }
@@ -366,6 +359,25 @@ pub(crate) struct Rules<'a> {
     pub(crate) anti_affinities: &'a [PodTerm],
     /// Alternatives of what the pod asks of its node.
     pub(crate) node_filter: &'a [SetId],
+}
+
+/// The one value that labels have for a key.
+fn single(universe: &Universe, labels: SetId, key: KeyId) -> Option<ValueId> {
+    universe.find(labels, key).and_then(|id| universe.get(id).single())
+}
+
+fn running_by_kind(snapshot: &Snapshot) -> RunningByKind {
+    let mut kinds: RunningByKind = Vec::new();
+    let mut positions: FastMap<(NamespaceId, LabelsId), usize> = FastMap::default();
+    for running in &snapshot.running {
+        let kind = (running.namespace, running.labels);
+        let position = *positions.entry(kind).or_insert_with(|| {
+            kinds.push((kind, Vec::new()));
+            kinds.len() - 1
+        });
+        kinds[position].1.push((running.node, running.count));
+    }
+    kinds
 }
 
 fn host_value(snapshot: &Snapshot, host: HostId) -> Option<ValueId> {

@@ -6,6 +6,7 @@ use crate::tolerate::untolerated;
 use crate::universe::{FastMap, Universe};
 
 /// What one solve works on.
+#[derive(Clone)]
 pub(crate) struct World<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) universe: Universe,

@@ -1,15 +1,18 @@
 //! Nodes as the engine sees them: what they are, and what running pods leave of them.
 
 use api::names::labels;
+use api::nodepool::NodePool;
 use engine::intern::ResourceId;
 use engine::model::{DriverId, Node, NodeId, NodeObject};
 use engine::resources::Amounts;
 use engine::universe::SetId;
 use hashbrown::HashMap;
+use jiff::Timestamp;
 use rustc_hash::FxBuildHasher;
 
 use super::pods::Usage;
 use super::{Builder, NodeOrigin};
+use crate::consolidate_after;
 use crate::instance_types::InstanceType;
 use crate::objects::{self, CSINode};
 use crate::reason::{Ignored, Reason};
@@ -50,6 +53,11 @@ impl<'a> Nodes<'a> {
         node.index() >= self.counting
     }
 
+    /// Whether a node has a claim.
+    pub(super) fn is_managed(&self, node: NodeId) -> bool {
+        self.origins[node.index()].claim.is_some()
+    }
+
     /// Whether a node is only assumed to be on its way out.
     pub(super) fn is_removed(&self, node: NodeId) -> bool {
         self.removed.contains(&node)
@@ -66,7 +74,7 @@ fn origin(state: &StateNode<'_>) -> NodeOrigin {
 
 impl<'a> Builder<'a> {
     /// Adds all nodes to the snapshot, without pods yet.
-    pub(super) fn nodes(&mut self, states: &[StateNode<'a>]) -> Nodes<'a> {
+    pub(super) fn nodes(&mut self, states: &[StateNode<'a>], now: Timestamp) -> Nodes<'a> {
         let csi_nodes: HashMap<&str, &CSINode, FxBuildHasher> =
             self.view.csi_nodes.iter().map(|node| (&*node.metadata.name, *node)).collect();
         let mut nodes = Nodes {
@@ -79,7 +87,8 @@ impl<'a> Builder<'a> {
         };
         for state in states {
             match self.node(state, &csi_nodes) {
-                Ok(node) => {
+                Ok(mut node) => {
+                    node.takes_moved = !self.is_unsettled(state, now);
                     let id = NodeId::at(self.tables.snapshot.nodes.len());
                     if let Some(node) = state.node {
                         nodes.name(node, id);
@@ -148,11 +157,20 @@ impl<'a> Builder<'a> {
             daemon_requests: Amounts::default(),
             initialized: state.is_initialized(),
             open: !state.is_marked_for_deletion(),
+            takes_moved: true,
             object,
             ports: Vec::new(),
             volumes: Vec::new(),
             volume_limits: self.volume_limits(csi_node, instance_type)?,
         })
+    }
+
+    /// Whether pods must not be moved to a node to save money: it was busy lately. Only pools that take part know.
+    fn is_unsettled(&self, state: &StateNode<'_>, now: Timestamp) -> bool {
+        let takes_part = self.pool_names.contains(state.pool());
+        let named = |pool: &&&NodePool| pool.metadata.name.as_deref() == Some(state.pool());
+        let pool = self.view.node_pools.iter().find(named).filter(|_| takes_part);
+        consolidate_after::is_unsettled(pool.copied(), state.claim, now)
     }
 
     /// The labels of a node, host name aside. Many nodes have the same.

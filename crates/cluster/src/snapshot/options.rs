@@ -37,12 +37,14 @@ pub struct ToPlace {
     pub of_deleting_nodes: bool,
     /// Of the pods of removed nodes, those too that something keeps from being evicted.
     pub blocked_of_removed_nodes: bool,
+    /// Those of nodes that stay, in case that one of them goes: what would happen then can be asked.
+    pub in_case: bool,
 }
 
 impl Default for ToPlace {
     /// All that can move.
     fn default() -> Self {
-        Self { waiting: true, of_deleting_nodes: true, blocked_of_removed_nodes: false }
+        Self { waiting: true, of_deleting_nodes: true, blocked_of_removed_nodes: false, in_case: false }
     }
 }
 

@@ -62,15 +62,19 @@ pub struct PlannedClaim {
 }
 
 /// Types of a catalogue by price for some requirements.
-struct PriceList {
+#[derive(Clone)]
+pub(super) struct PriceList {
     /// Types with an offering that can be launched, the cheapest first: price, type, offering.
     offers: Vec<(f64, usize, usize)>,
 }
 
+/// Lists that were made already, by catalogue and requirements.
+pub(super) type Prices = FastMap<(u16, SetId), PriceList>;
+
 impl Solver<'_> {
     pub(super) fn finish(mut self) -> Plan {
         let claims = std::mem::take(&mut self.claims);
-        let mut prices: FastMap<(u16, SetId), PriceList> = FastMap::default();
+        let mut prices = Prices::default();
         let mut planned: Vec<PlannedClaim> = Vec::with_capacity(claims.len());
         for claim in claims {
             let pods = claim.pods.clone();
@@ -103,11 +107,7 @@ impl Solver<'_> {
     }
 
     /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
-    fn planned(
-        &mut self,
-        claim: Claim,
-        prices: &mut FastMap<(u16, SetId), PriceList>,
-    ) -> Result<PlannedClaim, Vec<KeyId>> {
+    pub(super) fn planned(&mut self, claim: Claim, prices: &mut Prices) -> Result<PlannedClaim, Vec<KeyId>> {
         let requirements = self.with_reservations(&claim);
         let list = prices
             .entry((claim.catalogue.0, requirements))

@@ -9,7 +9,7 @@ use crate::universe::{SetId, Undefined};
 use crate::world::World;
 
 /// A node as it fills up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     pub(crate) available: Amounts,
     ports: Vec<HostPort>,
@@ -77,7 +77,9 @@ impl Solver<'_> {
         let mut position = 0;
         while position < nodes.len() {
             let node = nodes[position];
-            let trial = if self.core.topology.allows_host(&on_hosts, HostId(node)) {
+            let trial = if self.is_closed(node as usize) {
+                Trial::NotNow
+            } else if self.core.topology.allows_host(&on_hosts, HostId(node)) {
                 self.core.try_node(class, variant, obeyed, node as usize, &self.nodes[node as usize])
             } else {
                 Trial::NotNow
@@ -91,6 +93,11 @@ impl Solver<'_> {
                     nodes[kept] = node;
                     kept += 1;
                 }
+                // What is only assumed must not be remembered.
+                Trial::Never if self.assumed.is_some() => {
+                    nodes[kept] = node;
+                    kept += 1;
+                }
                 Trial::Never => {}
             }
             position += 1;
@@ -98,6 +105,7 @@ impl Solver<'_> {
         nodes.drain(kept..position);
         variant.nodes = Some(nodes);
         let node = found?;
+        self.remember(node);
         let state = &mut self.nodes[node.index()];
         state.available.subtract(&class.requests);
         state.ports.extend(class.ports.iter().cloned());
@@ -117,7 +125,7 @@ impl Solver<'_> {
                 universe.get(id).has(node.hostname, universe.values(snapshot.keys.hostname))
             });
             if hostname
-                && class.requests.fits(&self.nodes[position].available)
+                && class.requests.fits(self.available_in_truth(position))
                 && self.core.world.tolerates(variant.tolerations, node.taints)
                 && self.core.world.universe.is_compatible(
                     node.labels,

@@ -8,9 +8,11 @@ use crate::solve::failure::ReservedFailure;
 use crate::universe::{FastMap, SetId, Undefined, Universe};
 
 /// Launches left in each reservation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reservations {
     left: FastMap<ReservationId, u32>,
+    /// A reservation that has one more launch than its offerings say.
+    credited: Option<ReservationId>,
 }
 
 /// What a claim is to hold from now on.
@@ -24,7 +26,15 @@ impl Reservations {
         for (id, capacity) in offerings.filter_map(|offering| offering.reservation) {
             left.entry(id).and_modify(|known: &mut u32| *known = capacity.min(*known)).or_insert(capacity);
         }
-        Self { left }
+        Self { left, credited: None }
+    }
+
+    /// Assumes that a reservation gets one launch back.
+    pub(crate) fn credit(&mut self, id: ReservationId) {
+        if let Some(left) = self.left.get_mut(&id) {
+            *left += 1;
+            self.credited = Some(id);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -50,7 +60,7 @@ impl Reservations {
                 }
                 match offering.reservation {
                     None => fallback = true,
-                    Some((_, 0)) => full = true,
+                    Some((id, 0)) if self.credited != Some(id) => full = true,
                     Some((id, _)) => {
                         with_capacity = true;
                         let free = self.left.get(&id).is_some_and(|left| *left > 0);

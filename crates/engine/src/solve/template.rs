@@ -11,7 +11,7 @@ use crate::universe::{SetId, Undefined};
 use crate::world::World;
 
 /// What a pool's claims start from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Template {
     pub(crate) pool: PoolId,
     pub(crate) catalogue: CatalogueId,

@@ -111,7 +111,7 @@ fn heaviest_first<T>(terms: &mut [(i32, T)]) {
 }
 
 /// A step of a class, ready to be tried.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Variant {
     /// Everything asked of the node's labels, without the host name.
     pub(crate) requirements: SetId,
@@ -140,6 +140,16 @@ impl Variant {
             self.refused.resize(claim / 64 + 1, 0);
         }
         self.refused[claim / 64] |= 1 << (claim % 64);
+    }
+}
+
+impl Variant {
+    /// Forgets what claims from a number on have refused.
+    pub(crate) fn forget_refusals_from(&mut self, claim: usize) {
+        self.refused.truncate(claim / 64 + 1);
+        if let Some(word) = self.refused.get_mut(claim / 64) {
+            *word &= (1 << (claim % 64)) - 1;
+        }
     }
 }
 

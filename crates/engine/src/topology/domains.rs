@@ -13,7 +13,7 @@ pub(crate) struct Domain {
 }
 
 /// The domains of each label, found when they are first asked for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Domains {
     known: FastMap<KeyId, Vec<Domain>>,
 }

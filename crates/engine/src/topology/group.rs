@@ -97,7 +97,21 @@ pub(crate) struct Group {
 struct Domain {
     value: ValueId,
     count: i32,
+    /// How many nodes make it a domain; for ever if more than nodes do.
+    makers: u32,
 }
+
+/// What makes a value a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// A node that may go.
+    Node,
+    /// Anything else.
+    Lasting,
+}
+
+/// Makers of a domain that does not depend on nodes.
+const LASTING: u32 = u32::MAX;
 
 const UNKNOWN: u32 = u32::MAX;
 
@@ -119,56 +133,93 @@ impl Group {
             && self.key.selector.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
+    /// Whether pods that ran before anything was decided are counted. A rule without a selector selects no pod, yet
+    /// every pod of its namespaces was counted at first.
+    pub(crate) fn counts_running(&self, namespace: NamespaceId, labels: &[(KeyId, ValueId)]) -> bool {
+        self.key.namespaces.contains(&namespace)
+            && self.key.selector.as_ref().is_none_or(|selector| selector.matches(labels))
+    }
+
     /// The domains and their counts, in the order of their names.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (ValueId, i32)> {
         self.domains.iter().map(|domain| (domain.value, domain.count))
     }
 
     /// Makes a value a domain.
-    pub(crate) fn know(&mut self, value: ValueId, universe: &Universe) {
-        if self.place(value).is_some() {
-            return;
+    pub(crate) fn know(&mut self, value: ValueId, maker: Maker, universe: &Universe) {
+        let position = self.place(value).unwrap_or_else(|| self.insert(value, universe));
+        let makers = &mut self.domains[position].makers;
+        *makers = match maker {
+            Maker::Lasting => LASTING,
+            Maker::Node => makers.saturating_add(1),
+        };
+    }
+
+    /// A node that makes a value a domain is gone. Returns whether it counted.
+    pub(crate) fn lose_maker(&mut self, value: ValueId) -> bool {
+        let Some(position) = self.place(value) else { return false };
+        let domain = &mut self.domains[position];
+        if domain.makers == LASTING || domain.makers == 0 {
+            return false;
         }
-        let values = universe.values(self.key.key);
-        let name = values.name(value);
-        let position = self.domains.partition_point(|domain| values.name(domain.value) < name);
-        self.domains.insert(position, Domain { value, count: 0 });
-        if self.places.len() <= value.index() {
-            self.places.resize(value.index() + 1, UNKNOWN);
+        domain.makers -= 1;
+        self.drop_if_unmade(position);
+        true
+    }
+
+    /// A node that makes a value a domain is back.
+    pub(crate) fn gain_maker(&mut self, value: ValueId, universe: &Universe) {
+        self.know(value, Maker::Node, universe);
+    }
+
+    /// A value is a domain as long as something makes it one or pods are counted in it.
+    fn drop_if_unmade(&mut self, position: usize) {
+        let Domain { value, count, makers } = self.domains[position];
+        if makers == 0 && count == 0 {
+            self.domains.remove(position);
+            self.places[value.index()] = UNKNOWN;
+            self.number_places();
+            self.version += 1;
         }
+    }
+
+    fn number_places(&mut self) {
         for (position, domain) in self.domains.iter().enumerate() {
             self.places[domain.value.index()] = u32::try_from(position).expect("domains are few");
         }
+    }
+
+    fn insert(&mut self, value: ValueId, universe: &Universe) -> usize {
+        let values = universe.values(self.key.key);
+        let name = values.name(value);
+        let position = self.domains.partition_point(|domain| values.name(domain.value) < name);
+        self.domains.insert(position, Domain { value, count: 0, makers: 0 });
+        if self.places.len() <= value.index() {
+            self.places.resize(value.index() + 1, UNKNOWN);
+        }
+        self.number_places();
         self.version += 1;
+        position
     }
 
     fn place(&self, value: ValueId) -> Option<usize> {
         self.places.get(value.index()).filter(|place| **place != UNKNOWN).map(|place| *place as usize)
     }
 
-    pub(crate) fn add(&mut self, value: ValueId) {
-        self.add_many(value, 1);
-    }
-
-    pub(crate) fn add_many(&mut self, value: ValueId, pods: i32) {
-        let place = self.place(value).expect("a value becomes a domain before pods are counted in it");
-        let count = &mut self.domains[place].count;
-        self.occupied += usize::from(*count == 0);
-        *count += pods;
+    /// Counts pods in a domain; fewer if the number is negative.
+    pub(crate) fn add(&mut self, value: ValueId, pods: i32, universe: &Universe) {
+        let place = self.place(value).unwrap_or_else(|| self.insert(value, universe));
+        change(&mut self.domains[place].count, &mut self.occupied, pods);
         self.version += 1;
+        self.drop_if_unmade(place);
     }
 
-    pub(crate) fn add_host(&mut self, host: HostId) {
-        self.add_hosts(host, 1);
-    }
-
+    /// Counts pods on a host; fewer if the number is negative.
     pub(crate) fn add_hosts(&mut self, host: HostId, pods: i32) {
         if self.hosts.len() <= host.index() {
             self.hosts.resize(host.index() + 1, 0);
         }
-        let count = &mut self.hosts[host.index()];
-        self.occupied += usize::from(*count == 0);
-        *count += pods;
+        change(&mut self.hosts[host.index()], &mut self.occupied, pods);
         self.version += 1;
     }
 
@@ -345,4 +396,10 @@ impl Group {
     fn admits(&self, requirement: Option<RequirementId>, value: ValueId, universe: &Universe) -> bool {
         requirement.is_none_or(|id| universe.get(id).has(value, universe.values(self.key.key)))
     }
+}
+
+fn change(count: &mut i32, occupied: &mut usize, pods: i32) {
+    *occupied -= usize::from(*count > 0);
+    *count += pods;
+    *occupied += usize::from(*count > 0);
 }

@@ -297,6 +297,7 @@ impl World {
                 uid: format!("{number:08}").into(),
                 created: 0,
                 class,
+                runs: None,
             });
         }
     }
@@ -319,6 +320,7 @@ impl World {
             daemon_requests: Amounts::default(),
             initialized: true,
             open: true,
+            takes_moved: true,
             object: Some(NodeObject { labels, taints }),
             ports: Vec::new(),
             volumes: Vec::new(),
