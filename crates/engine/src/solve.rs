@@ -8,6 +8,7 @@
 //! What makes it fast: pods that cannot be told apart share a class, and a class remembers which nodes and claims
 //! will never take it.
 
+mod cheaper;
 mod claim;
 mod failure;
 mod finish;
@@ -32,6 +33,7 @@ use crate::topology::{GroupId, HostId, Rules, Topology};
 use crate::universe::{FastMap, SetId};
 use crate::world::World;
 
+pub use cheaper::{Bargain, Dear};
 pub use failure::{
     Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
 };
@@ -96,6 +98,8 @@ pub(crate) struct Solver<'a> {
     reservation_epoch: u32,
     /// What is assumed while a question is answered.
     assumed: Option<Assumed>,
+    /// Nodes that are gone, one flag each.
+    gone: Vec<bool>,
 }
 
 /// What is known about a class.
@@ -157,6 +161,7 @@ impl<'a> Solver<'a> {
             label_epoch: 0,
             reservation_epoch: 0,
             assumed: None,
+            gone: vec![false; snapshot.nodes.len()],
             templates,
             unusable,
             core: Core {

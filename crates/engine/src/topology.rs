@@ -74,6 +74,10 @@ pub(crate) struct Topology {
     running: Option<Arc<RunningByKind>>,
     /// What was counted while nodes are assumed to be gone.
     journal: Option<Journal>,
+    /// Nodes that are gone for good.
+    gone: Vec<NodeId>,
+    /// Their pods, with where they are now.
+    moves: Vec<(AbsentPod, Option<NodeId>)>,
 }
 
 /// Where pods of a namespace with some labels run, and how many.
@@ -104,6 +108,11 @@ impl Topology {
 
     pub(crate) fn group(&self, id: GroupId) -> &Group {
         &self.groups[id.index()]
+    }
+
+    /// All groups.
+    pub(crate) fn all(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (0..self.groups.len()).map(GroupId::at)
     }
 
     /// The groups that a pod with these rules obeys by its own statement.

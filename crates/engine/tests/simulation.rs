@@ -254,4 +254,29 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn what_is_adopted_counts_from_then_on(cluster in cluster()) {
+        let mut cluster = Cluster { limit: None, ..cluster };
+        let world = build(&cluster);
+        let mut simulation = Simulation::new(&world.snapshot, &world.options);
+        let first = [NodeId(0)];
+        let answer = simulation.ask(&Question::without(&first));
+        let onto_nodes = answer.failures.is_empty() && answer.claims.is_empty();
+        prop_assume!(onto_nodes);
+        let adopted = simulation.adopt(&Question::without(&first));
+        prop_assert_eq!(&adopted.places, &answer.places);
+        for (pod, place) in &answer.places {
+            let Place::Node(node) = place else { continue };
+            let pod = &mut cluster.pods[pod.index()];
+            cluster.nodes[node.index()].1 -= pod.cpu;
+            (pod.on, pod.terminates) = (node.index(), false);
+        }
+        for node in 1..cluster.nodes.len() {
+            let without = [NodeId::at(node)];
+            let answer = simulation.ask(&Question::without(&without));
+            let found = summary(&answer, &mut simulation, &world.snapshot);
+            prop_assert_eq!(found, expected(&cluster, &[NodeId(0), NodeId::at(node)]), "without {}", node);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::intern::KeyId;
 use crate::mask::Mask;
-use crate::model::{PodId, PoolId};
+use crate::model::{CatalogueId, PodId, PoolId};
 use crate::options::MinValues;
 use crate::requirement::Requirement;
 use crate::resources::Amounts;
@@ -64,8 +64,20 @@ pub struct PlannedClaim {
 /// Types of a catalogue by price for some requirements.
 #[derive(Clone)]
 pub(super) struct PriceList {
-    /// Types with an offering that can be launched, the cheapest first: price, type, offering.
-    offers: Vec<(f64, usize, usize)>,
+    /// Types with an offering that can be launched, the cheapest first.
+    pub(super) offers: Vec<Offer>,
+}
+
+/// A type that can be had.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    /// The price of its cheapest offering.
+    pub(super) price: f64,
+    pub(super) type_: usize,
+    /// The cheapest offering.
+    pub(super) offering: usize,
+    /// What it costs at most: clouds choose what is reserved first, then spot.
+    pub(super) worst: f64,
 }
 
 /// Lists that were made already, by catalogue and requirements.
@@ -109,15 +121,13 @@ impl Solver<'_> {
     /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
     pub(super) fn planned(&mut self, claim: Claim, prices: &mut Prices) -> Result<PlannedClaim, Vec<KeyId>> {
         let requirements = self.with_reservations(&claim);
-        let list = prices
-            .entry((claim.catalogue.0, requirements))
-            .or_insert_with(|| self.price_list(claim.catalogue.index(), requirements));
+        let list = self.prices_for(claim.catalogue, requirements, prices);
         let compiled = &self.core.compiled[claim.catalogue.index()];
         let mut has_type = vec![false; compiled.types().len()];
         claim.rows.iter().for_each(|row| has_type[compiled.row_type(row)] = true);
-        let offers = || list.offers.iter().filter(|(_, type_, _)| has_type[*type_]);
+        let offers = || list.offers.iter().filter(|offer| has_type[offer.type_]);
         let cheapest = offers().next().copied();
-        let types: Vec<usize> = offers().map(|(_, type_, _)| *type_).take(MAX_TYPES).collect();
+        let types: Vec<usize> = offers().map(|offer| offer.type_).take(MAX_TYPES).collect();
         if offers().nth(MAX_TYPES).is_some() && self.core.options.min_values == MinValues::Strict {
             let mut rows = Mask::empty(compiled.row_count());
             for type_ in &types {
@@ -134,8 +144,8 @@ impl Solver<'_> {
             pool: claim.pool,
             requirements,
             types,
-            cheapest: cheapest.map(|(_, type_, offering)| (type_, offering)),
-            price: cheapest.map_or(f64::MAX, |(price, ..)| price),
+            cheapest: cheapest.map(|offer| (offer.type_, offer.offering)),
+            price: cheapest.map_or(f64::MAX, |offer| offer.price),
             requests,
             min_values_relaxed: claim.min_values_relaxed || self.lowered(&claim),
             pods: claim.pods,
@@ -174,26 +184,52 @@ impl Solver<'_> {
         universe.intersect(set, held)
     }
 
-    fn price_list(&mut self, catalogue: usize, requirements: SetId) -> PriceList {
+    /// What types cost that meet some requirements.
+    pub(super) fn prices_for<'p>(
+        &mut self,
+        catalogue: CatalogueId,
+        requirements: SetId,
+        prices: &'p mut Prices,
+    ) -> &'p PriceList {
+        prices.entry((catalogue.0, requirements)).or_insert_with(|| self.price_list(catalogue, requirements))
+    }
+
+    fn price_list(&mut self, catalogue: CatalogueId, requirements: SetId) -> PriceList {
         let Core { compiled, world, .. } = &mut self.core;
-        let (compiled, universe) = (&compiled[catalogue], &mut world.universe);
+        let (compiled, universe) = (&compiled[catalogue.index()], &mut world.universe);
+        let kind = world.snapshot.keys.capacity_type;
+        let [reserved, spot] = ["reserved", "spot"].map(|name| universe.value(kind, name));
         let mut offers = Vec::new();
         for (type_, it) in compiled.types().iter().enumerate() {
             let mut best: Option<(f64, usize)> = None;
+            // The dearest reserved, spot and other offering.
+            let mut worst: [Option<f64>; 3] = [None; 3];
             for (position, offering) in it.offerings.iter().enumerate() {
                 let launchable = offering.available && offering.reservation.is_none_or(|(_, left)| left > 0);
-                if launchable
-                    && best.is_none_or(|(price, _)| offering.price < price)
-                    && universe.is_compatible(requirements, offering.requirements, Undefined::WellKnown)
+                if !launchable
+                    || !universe.is_compatible(requirements, offering.requirements, Undefined::WellKnown)
                 {
+                    continue;
+                }
+                if best.is_none_or(|(price, _)| offering.price < price) {
                     best = Some((offering.price, position));
                 }
+                let id = universe.find(offering.requirements, kind);
+                let value = id.and_then(|id| universe.get(id).single());
+                let rank = [Some(reserved), Some(spot)].iter().position(|known| *known == value).unwrap_or(2);
+                worst[rank] = Some(worst[rank].map_or(offering.price, |price| price.max(offering.price)));
             }
-            offers.extend(best.map(|(price, position)| (price, type_, position)));
+            let worst = worst.into_iter().flatten().next();
+            offers.extend(best.zip(worst).map(|((price, offering), worst)| Offer {
+                price,
+                type_,
+                offering,
+                worst,
+            }));
         }
         let key = world.snapshot.keys.instance_type;
-        let name = |type_: usize| universe.values(key).name(compiled.types()[type_].name);
-        offers.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
+        let name = |offer: &Offer| universe.values(key).name(compiled.types()[offer.type_].name);
+        offers.sort_by(|a, b| a.price.total_cmp(&b.price).then_with(|| name(a).cmp(name(b))));
         PriceList { offers }
     }
 }

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use crate::intern::ResourceId;
-use crate::model::{NodeId, PodId, ReservationId, Snapshot};
+use crate::model::{NodeId, Pod, PodId, ReservationId, Snapshot};
 use crate::options::{Options, Reserved};
 use crate::resources::Amounts;
 use crate::solve::finish::Prices;
@@ -64,8 +64,6 @@ pub struct Answer {
 /// What is assumed while a question is answered, and what it was in truth.
 #[derive(Clone)]
 pub(super) struct Assumed {
-    /// Nodes that are gone, one flag each.
-    gone: Vec<bool>,
     saving: bool,
     /// Nodes that got pods, as they were.
     nodes: Vec<(NodeId, NodeState)>,
@@ -74,9 +72,8 @@ pub(super) struct Assumed {
 impl Solver<'_> {
     /// Whether a node takes no pods while a question is answered.
     pub(super) fn is_closed(&self, node: usize) -> bool {
-        self.assumed.as_ref().is_some_and(|assumed| {
-            assumed.gone[node] || (assumed.saving && !self.core.world.snapshot.nodes[node].takes_moved)
-        })
+        let is_saving = self.assumed.as_ref().is_some_and(|assumed| assumed.saving);
+        self.gone[node] || (is_saving && !self.core.world.snapshot.nodes[node].takes_moved)
     }
 
     /// Notes what a node is like before it gets a pod by assumption.
@@ -99,14 +96,14 @@ impl Solver<'_> {
 /// A cluster that can be asked what would happen.
 #[derive(Clone)]
 pub struct Simulation<'a> {
-    solver: Solver<'a>,
-    prices: Prices,
+    pub(super) solver: Solver<'a>,
+    pub(super) prices: Prices,
     /// The pods of each node that would have to go elsewhere.
-    pods: Arc<[Vec<PodId>]>,
+    pods: Arc<Vec<Vec<PodId>>>,
+    /// Where pods are by now whose node went.
+    moved: FastMap<PodId, NodeId>,
     /// What pools may still have.
     limits: Vec<FastMap<ResourceId, i64>>,
-    /// Nodes that are gone; none between questions.
-    gone: Vec<bool>,
 }
 
 /// What is as it is when nothing is assumed.
@@ -114,11 +111,6 @@ struct Truth {
     options: Options,
     order: Vec<u32>,
     reservations: Option<Reservations>,
-}
-
-fn absent(snapshot: &Snapshot, pod: PodId) -> Option<AbsentPod> {
-    let pod = &snapshot.pods[pod.index()];
-    pod.runs.map(|runs| AbsentPod { class: pod.class, node: runs.on, counted: runs.counted })
 }
 
 impl<'a> Simulation<'a> {
@@ -132,9 +124,9 @@ impl<'a> Simulation<'a> {
                 pods[runs.on.index()].push(PodId::at(position));
             }
         }
-        let gone = vec![false; snapshot.nodes.len()];
         let limits = solver.limits.clone();
-        Self { solver, prices: Prices::default(), pods: pods.into(), limits, gone }
+        let moved = FastMap::default();
+        Self { solver, prices: Prices::default(), pods: Arc::new(pods), moved, limits }
     }
 
     /// Where waiting pods go, and how many claims are needed for them.
@@ -149,6 +141,42 @@ impl<'a> Simulation<'a> {
 
     /// Answers a question. The answer depends on nothing that was asked before.
     pub fn ask(&mut self, question: &Question<'_>) -> Answer {
+        let pods = self.pods_of(question);
+        let truth = self.assume(question, &pods, false);
+        let (answer, first) = self.try_out(question, &pods);
+        self.take_back(truth, question, &pods, first);
+        answer
+    }
+
+    /// Answers a question, and makes its answer true for all questions to come: the nodes are gone, and their pods
+    /// are where they went. New claims are charged to their pools, but take no pods of others.
+    pub fn adopt(&mut self, question: &Question<'_>) -> Answer {
+        let pods = self.pods_of(question);
+        let truth = self.assume(question, &pods, true);
+        let (answer, _) = self.try_out(question, &pods);
+        let place = |pod: &PodId| match self.solver.places[pod.index()] {
+            Some(Place::Node(node)) => Some(node),
+            _ => None,
+        };
+        let moves = pods.iter().filter_map(|pod| Some((self.absent(*pod)?, place(pod))));
+        let moves: Vec<(AbsentPod, Option<NodeId>)> = moves.collect();
+        let of_nodes = Arc::make_mut(&mut self.pods);
+        question.without.iter().for_each(|node| of_nodes[node.index()].clear());
+        for (pod, node) in pods.iter().filter_map(|pod| Some((*pod, place(pod)?))) {
+            of_nodes[node.index()].push(pod);
+            self.moved.insert(pod, node);
+        }
+        self.solver.core.topology.stay(moves);
+        self.solver.core.options = truth.options;
+        self.solver.order = truth.order;
+        self.solver.assumed = None;
+        self.limits.clone_from(&self.solver.limits);
+        self.forget(&pods, usize::MAX);
+        answer
+    }
+
+    /// The pods that have to go elsewhere, in the order in which they are placed.
+    fn pods_of(&self, question: &Question<'_>) -> Vec<PodId> {
         let snapshot = self.solver.core.world.snapshot;
         let mut pods: Vec<PodId> = question
             .without
@@ -160,21 +188,36 @@ impl<'a> Simulation<'a> {
             })
             .collect();
         pods.sort_by(|a, b| before(snapshot, *a, *b));
-        let truth = self.assume(question, &pods);
+        pods
+    }
+
+    /// A pod as topologies see it where it is by now.
+    fn absent(&self, pod: PodId) -> Option<AbsentPod> {
+        let Pod { class, runs, .. } = self.solver.core.world.snapshot.pods[pod.index()];
+        let (runs, moved) = (runs?, self.moved.get(&pod).copied());
+        // Whoever has moved is counted where it went.
+        let counted = runs.counted || moved.is_some();
+        Some(AbsentPod { class, node: moved.unwrap_or(runs.on), counted })
+    }
+
+    /// Places the pods; what comes of it, and the first new claim.
+    fn try_out(&mut self, question: &Question<'_>, pods: &[PodId]) -> (Answer, usize) {
         let first = self.solver.claims.len();
-        let enough = self.solver.place_all(pods.clone(), first.saturating_add(question.most_claims));
+        let enough = self.solver.place_all(pods.to_vec(), first.saturating_add(question.most_claims));
         let answer = if enough {
-            self.answer(&pods, first)
+            self.answer(pods, first)
         } else {
             Answer { too_many_claims: true, ..Answer::default() }
         };
-        self.take_back(truth, &pods, first);
-        question.without.iter().for_each(|node| self.gone[node.index()] = false);
-        answer
+        (answer, first)
     }
 
-    /// Makes the nodes go.
-    fn assume(&mut self, question: &Question<'_>, pods: &[PodId]) -> Truth {
+    /// Makes the nodes go; rules that these pods do not state matter only if it is for good.
+    fn assume(&mut self, question: &Question<'_>, pods: &[PodId], for_good: bool) -> Truth {
+        let absent = Absent {
+            nodes: question.without.to_vec(),
+            pods: pods.iter().filter_map(|pod| self.absent(*pod)).collect(),
+        };
         let solver = &mut self.solver;
         let snapshot = solver.core.world.snapshot;
         let mut groups: Vec<GroupId> = Vec::new();
@@ -185,14 +228,12 @@ impl<'a> Simulation<'a> {
             state.failed = None;
             groups.extend(state.variants.iter().flatten().flat_map(|variant| &variant.owned));
         }
+        if for_good {
+            groups.extend(solver.core.topology.all());
+        }
         groups.sort_unstable();
         groups.dedup();
-        let mut gone = std::mem::take(&mut self.gone);
-        question.without.iter().for_each(|node| gone[node.index()] = true);
-        let absent = Absent {
-            nodes: question.without.to_vec(),
-            pods: pods.iter().filter_map(|pod| absent(snapshot, *pod)).collect(),
-        };
+        question.without.iter().for_each(|node| solver.gone[node.index()] = true);
         let core = &mut solver.core;
         core.topology.leave(&mut core.world, absent, groups.into_iter());
         let truth = Truth {
@@ -204,7 +245,7 @@ impl<'a> Simulation<'a> {
             core.options.reserved = Reserved::Strict;
             core.reservations.credit(id);
         }
-        solver.assumed = Some(Assumed { gone, saving: question.saving, nodes: Vec::new() });
+        solver.assumed = Some(Assumed { saving: question.saving, nodes: Vec::new() });
         truth
     }
 
@@ -239,9 +280,9 @@ impl<'a> Simulation<'a> {
         answer
     }
 
-    fn take_back(&mut self, truth: Truth, pods: &[PodId], first: usize) {
+    fn take_back(&mut self, truth: Truth, question: &Question<'_>, pods: &[PodId], first: usize) {
         let solver = &mut self.solver;
-        let snapshot = solver.core.world.snapshot;
+        question.without.iter().for_each(|node| solver.gone[node.index()] = false);
         let core = &mut solver.core;
         core.topology.come_back(&core.world.universe);
         core.options = truth.options;
@@ -253,12 +294,16 @@ impl<'a> Simulation<'a> {
             let limits = &mut solver.limits[claim.pool.index()];
             limits.clone_from(&self.limits[claim.pool.index()]);
         }
-        if let Some(Assumed { gone, nodes, .. }) = solver.assumed.take() {
-            self.gone = gone;
-            for (node, state) in nodes {
-                solver.nodes[node.index()] = state;
-            }
+        for (node, state) in solver.assumed.take().into_iter().flat_map(|assumed| assumed.nodes) {
+            solver.nodes[node.index()] = state;
         }
+        self.forget(pods, first);
+    }
+
+    /// Forgets what was found out about some pods, and what claims from a number on have refused.
+    fn forget(&mut self, pods: &[PodId], first: usize) {
+        let solver = &mut self.solver;
+        let snapshot = solver.core.world.snapshot;
         for pod in pods {
             solver.places[pod.index()] = None;
             solver.failures[pod.index()] = None;

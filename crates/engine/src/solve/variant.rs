@@ -146,7 +146,7 @@ impl Variant {
 impl Variant {
     /// Forgets what claims from a number on have refused.
     pub(crate) fn forget_refusals_from(&mut self, claim: usize) {
-        self.refused.truncate(claim / 64 + 1);
+        self.refused.truncate((claim / 64).saturating_add(1));
         if let Some(word) = self.refused.get_mut(claim / 64) {
             *word &= (1 << (claim % 64)) - 1;
         }

@@ -76,7 +76,7 @@ impl Topology {
             for term in &class.anti_affinities {
                 let key = GroupKey::of_term(Rule::AntiAffinity, term);
                 if let Some(id) = self.inverse_ids.get(&key).copied() {
-                    self.subtract(world, id, pod.node);
+                    self.change(world, id, pod.node, -1);
                 }
             }
         }
@@ -97,18 +97,44 @@ impl Topology {
         }
     }
 
-    /// A rule that is new while nodes are gone has counted as if they were there.
+    /// The nodes do not come back: their pods are on other nodes now, or on none yet.
+    pub(crate) fn stay(&mut self, moves: Vec<(AbsentPod, Option<NodeId>)>) {
+        let Some(journal) = self.journal.take() else { return };
+        self.gone.extend(journal.absent.nodes);
+        self.moves.extend(moves);
+    }
+
+    /// A rule that is new has counted as if nodes were there that are gone.
     pub(super) fn catch_up(&mut self, world: &mut World<'_>, id: GroupId) {
+        if self.moves.is_empty() && self.gone.is_empty() && self.journal.is_none() {
+            return;
+        }
+        // What is gone for good is not noted.
+        let journal = self.journal.take();
+        for (pod, node) in self.moves.clone() {
+            if self.counted_at_first(world, id, pod) {
+                self.uncount(world, id, pod.node);
+                if let Some(node) = node.filter(|node| self.counts_node(world, id, *node)) {
+                    self.change(world, id, node, 1);
+                }
+            }
+        }
+        self.lose_makers(world, id, &self.gone.clone());
+        self.journal = journal;
         let Some(journal) = &self.journal else { return };
         let Absent { nodes, pods } = journal.absent.clone();
-        for pod in pods.into_iter().filter(|pod| pod.counted) {
-            let class = &world.snapshot.classes[pod.class.index()];
-            let labels = world.snapshot.labels.get(class.labels.0);
-            if self.groups[id.index()].counts_running(class.namespace, labels) {
+        for pod in pods {
+            if self.counted_at_first(world, id, pod) {
                 self.uncount(world, id, pod.node);
             }
         }
         self.lose_makers(world, id, &nodes);
+    }
+
+    fn counted_at_first(&self, world: &World<'_>, id: GroupId, pod: AbsentPod) -> bool {
+        let class = &world.snapshot.classes[pod.class.index()];
+        let labels = world.snapshot.labels.get(class.labels.0);
+        pod.counted && self.groups[id.index()].counts_running(class.namespace, labels)
     }
 
     /// The rules that counted running pods of a class, direct ones only.
@@ -128,19 +154,19 @@ impl Topology {
     /// Takes a running pod out of a rule, if its node counts there.
     fn uncount(&mut self, world: &mut World<'_>, id: GroupId, node: NodeId) {
         if self.counts_node(world, id, node) {
-            self.subtract(world, id, node);
+            self.change(world, id, node, -1);
         }
     }
 
-    fn subtract(&mut self, world: &World<'_>, id: GroupId, node: NodeId) {
+    fn change(&mut self, world: &World<'_>, id: GroupId, node: NodeId, pods: i32) {
         let group = &self.groups[id.index()];
         if group.is_hostname() {
-            return self.add_hosts(id, HostId(node.0), -1);
+            return self.add_hosts(id, HostId(node.0), pods);
         }
         let object = world.snapshot.nodes[node.index()].object;
         let value = object.and_then(|object| single(&world.universe, object.labels, group.key.key));
         if let Some(value) = value {
-            self.add(id, value, -1, &world.universe);
+            self.add(id, value, pods, &world.universe);
         }
     }
 
