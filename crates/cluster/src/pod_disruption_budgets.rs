@@ -51,16 +51,20 @@ impl<'a> Budgets<'a> {
         Self(by_namespace)
     }
 
+    /// The budgets that count a pod.
+    pub fn selecting(&self, pod: &Pod) -> impl Iterator<Item = &'a PodDisruptionBudget> {
+        let budgets = self.0.get(pod.metadata.namespace()).map_or(&[][..], Vec::as_slice);
+        budgets.iter().copied().filter(|budget| {
+            budget.spec.selector.as_ref().is_some_and(|selector| selector.matches(&pod.metadata.labels))
+        })
+    }
+
     /// What keeps a pod where it is. What is not evicted is not blocked.
     pub fn blocked(&self, pod: &Pod, mode: Mode, now: Timestamp) -> Option<Blocked<'a>> {
         if !is_evictable(pod, now) {
             return None;
         }
-        let budgets = self.0.get(pod.metadata.namespace()).map_or(&[][..], Vec::as_slice);
-        let matching = budgets.iter().copied().filter(|budget| {
-            budget.spec.selector.as_ref().is_some_and(|selector| selector.matches(&pod.metadata.labels))
-        });
-        let budgets: Vec<_> = matching.collect();
+        let budgets: Vec<_> = self.selecting(pod).collect();
         let blocks = match budgets.as_slice() {
             [] => false,
             [budget] => blocks(budget, pod, mode),

@@ -1,6 +1,7 @@
 //! Decides which nodes to launch for which pods. Pure: a snapshot goes in, a plan with reasons comes out.
 
 pub mod compiled;
+pub mod consolidate;
 pub mod explain;
 pub mod intern;
 pub mod mask;

@@ -134,6 +134,11 @@ impl<'a> Simulation<'a> {
         (&self.solver.places, self.solver.claims.len())
     }
 
+    /// What it looks at.
+    pub fn snapshot(&self) -> &'a Snapshot {
+        self.solver.core.world.snapshot
+    }
+
     /// Requirements that answers speak of.
     pub fn universe(&mut self) -> &mut Universe {
         &mut self.solver.core.world.universe

@@ -1,0 +1,294 @@
+//! Removes nodes whose pods fit elsewhere, and replaces nodes by cheaper ones.
+//!
+//! ```text
+//! multi   several nodes go together, with at most one new node for all of them
+//! single  one node goes, with at most one new node for it; every node is looked at, on all cores
+//! ```
+//!
+//! Whatever is decided in one pass is possible together: each step is looked at as if those before had happened.
+
+mod balanced;
+mod rules;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::conditions::HasConditions;
+use api::names::conditions::node_claim::CONSOLIDATABLE;
+use api::names::events::UNCONSOLIDATABLE;
+use api::names::labels;
+use api::names::metrics::DISRUPTION_COVERAGE;
+use api::names::values::{CONSOLIDATION_MULTI, CONSOLIDATION_SINGLE};
+use api::nodepool::{ConsolidationPolicy, DisruptionReason};
+use cluster::state::State;
+use engine::consolidate::{self, Candidate as Node, Keep, Verdict};
+use engine::solve::{Dear, Question};
+
+use super::budget::{Budget, Budgets};
+use super::candidate::{self, Candidate};
+use super::command::Command;
+use super::decision::{Cause, Decision, Invalid, Measure};
+use super::oracle::Oracle;
+use super::scene::{Ask, Scene};
+use super::{Class, Method, Reason};
+use crate::text::sentence;
+use balanced::Totals;
+use rules::Rules;
+
+/// How long what was decided must hold before it is done.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// So many nodes keep a core busy for long enough to be worth one.
+const NODES_PER_THREAD: usize = 16;
+
+/// How many nodes go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consolidation {
+    /// Several.
+    Multi,
+    /// One.
+    Single,
+}
+
+impl Method for Consolidation {
+    fn reason(&self) -> Reason {
+        Reason(DisruptionReason::Underutilized)
+    }
+
+    fn class(&self) -> Class {
+        Class::Graceful
+    }
+
+    fn consolidation_type(&self) -> &'static str {
+        match self {
+            Self::Multi => CONSOLIDATION_MULTI,
+            Self::Single => CONSOLIDATION_SINGLE,
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
+    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
+        let (spec, pool) = (&candidate.pool.spec, candidate.pool_name());
+        if spec.replicas.is_some() {
+            return Err(None);
+        }
+        if !candidate.type_known {
+            let type_ = candidate.label(labels::INSTANCE_TYPE);
+            return Err(Some(format!("Instance Type {type_:?} not found")));
+        }
+        for key in [labels::CAPACITY_TYPE, labels::ZONE] {
+            if candidate.label(key).is_empty() {
+                return Err(Some(format!("Node does not have label {key:?}")));
+            }
+        }
+        if spec.disruption.consolidate_after.duration().is_none() {
+            return Err(Some(format!("NodePool {pool:?} has consolidation disabled")));
+        }
+        if candidate.is_empty() {
+            return Err(None);
+        }
+        if spec.disruption.consolidation_policy == ConsolidationPolicy::WhenEmpty {
+            let why = format!("NodePool {pool:?} has consolidation policy WhenEmpty, but node is not empty");
+            return Err(Some(why));
+        }
+        if candidate.claim.is_true(CONSOLIDATABLE) { Ok(()) } else { Err(None) }
+    }
+
+    fn decide(&self, scene: &Scene, mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
+        candidate::by_savings(&mut candidates);
+        let mut oracle = scene.oracle();
+        let totals = Totals::new(scene, &candidates);
+        let mut decision = Decision::default();
+        candidates.retain(|candidate| {
+            let Some(why) = oracle.stuck(candidate) else { return true };
+            if *self == Self::Single {
+                decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &sentence(&why), ""));
+            }
+            false
+        });
+        let nodes = candidates.iter().filter_map(|candidate| oracle.node(candidate)).collect();
+        let mut search = Search { method: self, candidates: &candidates, nodes, totals, decision };
+        let constrained = match self {
+            Self::Multi => search.multi(&mut oracle, scene, budgets),
+            Self::Single => search.single(&mut oracle, scene, budgets),
+        };
+        let mut decision = search.decision;
+        // A budget may allow more at any time.
+        decision.nothing = decision.commands.is_empty() && !constrained;
+        decision
+    }
+
+    /// What was decided holds if its nodes are still candidates, budgets still allow it, and a look at the cluster as
+    /// it is now comes to the same result. Nodes that only go, with nothing new, may become fewer.
+    fn validate(
+        &self,
+        scene: &Scene,
+        mut command: Command,
+        candidates: Vec<Candidate>,
+        budgets: &mut Budgets,
+    ) -> Result<Command, Invalid> {
+        let names: BTreeSet<&str> = candidates.iter().map(Candidate::name).collect();
+        let before = command.candidates.len();
+        command.candidates.retain(|it| names.contains(it.name()));
+        let lost = before - command.candidates.len();
+        if command.candidates.is_empty() || (lost > 0 && !command.replacements.is_empty()) {
+            return Err(Invalid::new(Cause::Churn, format!("{lost} candidates are no longer valid")));
+        }
+        let take = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(Budget::take);
+        let allowed = command.candidates.iter().filter(|it| take(it)).count();
+        if allowed < command.candidates.len() {
+            return Err(Invalid::new(Cause::Budget, "a budget no longer allows the disruption"));
+        }
+        let all: Vec<&Candidate> = command.candidates.iter().collect();
+        let simulated = scene.without(&all, &Ask { consolidation: true, ..Ask::default() });
+        if !simulated.is_complete() {
+            return Err(Invalid::new(Cause::Scheduling, simulated.summary()));
+        }
+        let wrong = match (&*command.replacements, &*simulated.launches) {
+            ([], []) => None,
+            ([planned], [now]) => {
+                let known: BTreeSet<&String> = now.new.types.iter().collect();
+                let gone = planned.new.types.iter().filter(|name| !known.contains(name)).count();
+                (gone > 0).then(|| "replacement instance types are no longer possible".to_owned())
+            }
+            (planned, now) => Some(format!("{} new nodes are needed, not {}", now.len(), planned.len())),
+        };
+        if let Some(wrong) = wrong {
+            return Err(Invalid::new(Cause::Scheduling, wrong));
+        }
+        command.destinations = simulated.destinations;
+        Ok(command)
+    }
+}
+
+/// What is worked out for a decision.
+struct Search<'c> {
+    method: &'c Consolidation,
+    candidates: &'c [Candidate],
+    nodes: Vec<Node>,
+    totals: Totals,
+    decision: Decision,
+}
+
+impl Search<'_> {
+    /// Several nodes at once. Returns whether a budget kept something from being tried.
+    fn multi(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
+        let rules = Rules::new(self.candidates, budgets, scene, &self.totals);
+        let constrained = rules.is_constrained();
+        let moves = consolidate::merge(&mut oracle.simulation().clone(), &self.nodes, &rules);
+        for each in moves {
+            self.tell_scores(&each.candidates, each.savings);
+            self.take(oracle, scene, budgets, &each.candidates, each.verdict);
+        }
+        constrained
+    }
+
+    /// One node at a time. Returns whether a budget kept something from being done.
+    fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
+        let rules = Rules::new(self.candidates, budgets, scene, &self.totals);
+        let threads = threads(self.nodes.len());
+        let verdicts = consolidate::examine_all(oracle.simulation(), &self.nodes, &rules, threads);
+        let mut constrained = false;
+        let mut has_changed = false;
+        for (index, mut verdict) in verdicts.into_iter().enumerate() {
+            let candidate = &self.candidates[index];
+            if let Verdict::Keep(keep) = &verdict {
+                self.tell_kept(oracle, index, keep);
+                continue;
+            }
+            if budgets.get(candidate.pool_name()).is_none_or(|budget| budget.left() == 0) {
+                constrained = true;
+                continue;
+            }
+            if has_changed {
+                verdict = consolidate::examine(oracle.simulation(), &self.nodes, &[index], &rules, false);
+            }
+            let Some(savings) = verdict.savings(candidate.price) else { continue };
+            self.tell_scores(&[index], savings);
+            self.take(oracle, scene, budgets, &[index], verdict);
+            has_changed = true;
+        }
+        let labels = vec![self.method.consolidation_type().into()];
+        self.decision.measures.push(Measure::Set(&DISRUPTION_COVERAGE, labels, 1.0));
+        constrained
+    }
+
+    /// Makes nodes go, with what that takes.
+    fn take(
+        &mut self,
+        oracle: &mut Oracle<'_>,
+        scene: &Scene,
+        budgets: &mut Budgets,
+        chosen: &[usize],
+        verdict: Verdict,
+    ) {
+        let nodes: Vec<_> = chosen.iter().map(|index| self.nodes[*index].node).collect();
+        let question = Question { saving: true, ..Question::without(&nodes) };
+        let mut answer = oracle.simulation().adopt(&question);
+        match verdict {
+            Verdict::Replace(claim) => answer.claims = vec![*claim],
+            Verdict::Delete => answer.claims.clear(),
+            Verdict::Keep(_) => return,
+        }
+        let simulated = oracle.simulated(&answer);
+        let candidates: Vec<Candidate> = chosen.iter().map(|index| self.candidates[*index].clone()).collect();
+        for candidate in &candidates {
+            budgets.get_mut(candidate.pool_name()).map(Budget::take);
+        }
+        let command = Command::after(self.method, candidates, simulated, scene.now);
+        if !command.replacements.is_empty() {
+            self.decision.notices.extend(command.candidate_notices());
+        }
+        self.decision.commands.push(command);
+    }
+
+    /// Tells why a node is kept.
+    fn tell_kept(&mut self, oracle: &mut Oracle<'_>, index: usize, keep: &Keep) {
+        let why = match keep {
+            Keep::Pods(pods) => sentence(&oracle.summary(pods)),
+            Keep::ManyClaims(count) => format!("Can't remove without creating {count} candidates"),
+            Keep::Dear(dear) => self.dear(oracle, dear),
+            Keep::NotWorth(savings) => {
+                let told = balanced::moves(self.candidates, &[index], *savings, &self.totals);
+                self.decision.measures.extend(told.measures);
+                return;
+            }
+        };
+        let notices = self.candidates[index].notices(&UNCONSOLIDATABLE, &why, "");
+        self.decision.notices.extend(notices);
+    }
+
+    fn dear(&self, oracle: &mut Oracle<'_>, dear: &Dear) -> String {
+        match dear {
+            Dear::SpotToSpotOff => {
+                "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node".to_owned()
+            }
+            Dear::MinValues(keys) => {
+                let universe = oracle.simulation().universe();
+                let names: Vec<&str> = keys.iter().map(|key| universe.key_name(*key)).collect();
+                let names = names.join(" ");
+                format!("Filtering by price: minValues requirement is not met for label(s) (label(s)=[{names}])")
+            }
+            Dear::Nothing => "Can't replace with a cheaper node".to_owned(),
+            Dear::FewSpot(found) => format!(
+                "SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to \
+                 consolidate, got {found}"
+            ),
+        }
+    }
+
+    /// Counts what was found, and tells how it was weighed.
+    fn tell_scores(&mut self, chosen: &[usize], savings: f64) {
+        let told = balanced::moves(self.candidates, chosen, savings, &self.totals);
+        self.decision.measures.extend(told.measures);
+        self.decision.notices.extend(told.notices);
+    }
+}
+
+/// On how many cores so many nodes are looked at.
+fn threads(nodes: usize) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    cores.min(nodes / NODES_PER_THREAD).max(1)
+}

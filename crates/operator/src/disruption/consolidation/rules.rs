@@ -1,0 +1,102 @@
+//! What consolidation keeps to: budgets of pools and of pods, and whether it is worth it.
+
+use std::collections::BTreeMap;
+
+use cluster::pod_disruption_budgets;
+use engine::consolidate;
+
+use super::balanced::{self, Totals};
+use crate::disruption::budget::Budgets;
+use crate::disruption::candidate::Candidate;
+use crate::disruption::scene::Scene;
+
+/// What consolidation keeps to.
+pub(super) struct Rules<'r> {
+    candidates: &'r [Candidate],
+    totals: &'r Totals,
+    spot_to_spot: bool,
+    /// The pool of each candidate, and how many nodes of it may go.
+    pools: Vec<usize>,
+    left: Vec<usize>,
+    /// For each candidate, how many of its pods a budget of pods covers.
+    covered: Vec<Vec<(usize, i32)>>,
+    /// How many pods each budget of pods lets go.
+    allowed: Vec<i32>,
+}
+
+impl<'r> Rules<'r> {
+    pub(super) fn new(
+        candidates: &'r [Candidate],
+        budgets: &Budgets,
+        scene: &Scene,
+        totals: &'r Totals,
+    ) -> Self {
+        let mut names = BTreeMap::<&str, usize>::new();
+        let mut left = Vec::new();
+        let pools = candidates.iter().map(|candidate| {
+            let name = candidate.pool_name();
+            *names.entry(name).or_insert_with(|| {
+                left.push(budgets.get(name).map_or(0, |budget| budget.left()));
+                left.len() - 1
+            })
+        });
+        let pools = pools.collect();
+        let of_pods = pod_disruption_budgets::Budgets::new(
+            scene.state().pod_disruption_budgets.values().map(AsRef::as_ref),
+        );
+        let mut allowed = Vec::new();
+        let mut known = BTreeMap::<(&str, &str), usize>::new();
+        let covered = candidates.iter().map(|candidate| {
+            let mut covered = BTreeMap::<usize, i32>::new();
+            for budget in candidate.pods.iter().flat_map(|pod| of_pods.selecting(pod)) {
+                let key = (budget.metadata.namespace(), &*budget.metadata.name);
+                let position = *known.entry(key).or_insert_with(|| {
+                    allowed.push(budget.status.disruptions_allowed);
+                    allowed.len() - 1
+                });
+                *covered.entry(position).or_default() += 1;
+            }
+            covered.into_iter().collect()
+        });
+        let covered = covered.collect();
+        let spot_to_spot = scene.settings().gates.spot_to_spot_consolidation;
+        Self { candidates, totals, spot_to_spot, pools, left, covered, allowed }
+    }
+
+    /// Whether some pool may lose fewer nodes than it has candidates.
+    pub(super) fn is_constrained(&self) -> bool {
+        let count = |pool: usize| self.pools.iter().filter(|of| **of == pool).count();
+        self.left.iter().enumerate().any(|(pool, left)| count(pool) > *left)
+    }
+}
+
+impl consolidate::Rules for Rules<'_> {
+    fn spot_to_spot(&self) -> bool {
+        self.spot_to_spot
+    }
+
+    /// Budgets of pools count; and where several nodes go, what budgets of pods let go at once: nodes that drain at
+    /// the same time would only wait for each other.
+    fn may_go(&self, candidates: &[usize]) -> bool {
+        let mut left = self.left.clone();
+        let mut allowed = self.allowed.clone();
+        for index in candidates {
+            let pool = &mut left[self.pools[*index]];
+            if *pool == 0 {
+                return false;
+            }
+            *pool -= 1;
+            for (budget, pods) in &self.covered[*index] {
+                allowed[*budget] = allowed[*budget].saturating_sub(*pods);
+                if allowed[*budget] < 0 && candidates.len() > 1 {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn is_worth(&self, candidates: &[usize], savings: f64) -> bool {
+        balanced::approves(self.candidates, candidates, savings, self.totals)
+    }
+}

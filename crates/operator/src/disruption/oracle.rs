@@ -1,0 +1,145 @@
+//! What would happen if nodes went, asked many times of one scene.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::names::labels;
+use api::names::values::capacity_type;
+use cluster::snapshot::Built;
+use engine::consolidate::{self, Candidate as Node, Unplaced as Why};
+use engine::model::{NodeId, PodId, ReservationId};
+use engine::solve::{Answer, Place, Question, Simulation};
+use engine::text::Texts;
+
+use super::candidate::Candidate;
+use super::launch::Launch;
+use super::scene::{Ask, Scene, Simulated, Unplaced};
+use crate::provisioner::outcome::{self, Decided, Nominated};
+
+/// Answers what would happen if nodes went. One answer costs what it changes, not what the cluster has.
+pub(crate) struct Oracle<'s> {
+    scene: &'s Scene,
+    built: &'s Built,
+    simulation: Simulation<'s>,
+    /// Nodes by the instances behind them.
+    nodes: BTreeMap<&'s str, NodeId>,
+}
+
+impl<'s> Oracle<'s> {
+    pub(super) fn new(scene: &'s Scene, built: &'s Built, simulation: Simulation<'s>) -> Self {
+        let nodes = built.nodes.iter().enumerate();
+        let nodes = nodes.map(|(position, origin)| (&*origin.provider_id, NodeId::at(position))).collect();
+        Self { scene, built, simulation, nodes }
+    }
+
+    /// What the engine is asked.
+    pub(crate) fn simulation(&mut self) -> &mut Simulation<'s> {
+        &mut self.simulation
+    }
+
+    /// Why nothing can be said about a candidate: some of its pods cannot be understood, or the node itself.
+    pub(crate) fn stuck(&self, candidate: &Candidate) -> Option<String> {
+        let Some(node) = self.nodes.get(&*candidate.provider_id) else {
+            return Some("node cannot be understood".to_owned());
+        };
+        let stuck: Vec<Unplaced> = self.stuck_pods(&[*node]).collect();
+        let simulated = Simulated { unplaced: stuck, ..Simulated::default() };
+        (!simulated.is_complete()).then(|| simulated.summary())
+    }
+
+    /// A candidate as the engine knows it.
+    pub(crate) fn node(&self, candidate: &Candidate) -> Option<Node> {
+        let snapshot = &self.built.snapshot;
+        let types = snapshot.universe.values(snapshot.keys.instance_type);
+        Some(Node {
+            node: *self.nodes.get(&*candidate.provider_id)?,
+            price: candidate.price,
+            spot: candidate.label(labels::CAPACITY_TYPE) == capacity_type::SPOT,
+            type_: types.get(candidate.label(labels::INSTANCE_TYPE)),
+        })
+    }
+
+    /// Pods of some nodes that could not be placed anywhere else.
+    fn stuck_pods(&self, nodes: &[NodeId]) -> impl Iterator<Item = Unplaced> {
+        let stuck = self.built.stuck.iter().filter(|stuck| nodes.contains(&stuck.node));
+        stuck.map(|stuck| Unplaced { pod: stuck.pod.clone(), why: stuck.reason.to_string() })
+    }
+
+    /// What would happen if the nodes of some candidates went.
+    pub(crate) fn without(&mut self, candidates: &[&Candidate], ask: &Ask) -> Simulated {
+        let nodes: Vec<NodeId> =
+            candidates.iter().filter_map(|it| self.nodes.get(&*it.provider_id).copied()).collect();
+        let question = Question {
+            saving: ask.consolidation,
+            blocked_pods: ask.blocked_pods,
+            credit: ask.credit.as_deref().and_then(|id| self.reservation(id)),
+            ..Question::without(&nodes)
+        };
+        let answer = self.simulation.ask(&question);
+        let mut simulated = self.simulated(&answer);
+        simulated.unplaced.extend(self.stuck_pods(&nodes));
+        simulated.unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
+        simulated
+    }
+
+    fn reservation(&self, name: &str) -> Option<ReservationId> {
+        self.built.snapshot.reservations.get(name).map(ReservationId)
+    }
+
+    /// What an answer means for the cluster.
+    pub(crate) fn simulated(&mut self, answer: &Answer) -> Simulated {
+        let unplaced = consolidate::unplaced(&self.simulation, answer);
+        let unplaced = self.unplaced(&unplaced);
+        let Self { scene, built, simulation, .. } = self;
+        let launches = answer.claims.iter().filter_map(|claim| {
+            let pool = scene.pools().get(&built.snapshot.pools[claim.pool.index()].name)?;
+            let new = outcome::new_claim(&built.snapshot, simulation.universe(), claim, pool, scene.sets());
+            let types = scene.types().get(pool.metadata.name.as_deref().unwrap_or_default());
+            let types = types.map_or_else(|| Arc::from([]), Arc::clone);
+            Some(Launch::new(new, types, Arc::clone(scene.sets())))
+        });
+        let launches = launches.collect();
+        Simulated { launches, unplaced, destinations: self.destinations(answer) }
+    }
+
+    /// Nodes that take pods, in order.
+    fn destinations(&self, answer: &Answer) -> Vec<Nominated> {
+        let mut by_node = BTreeMap::<NodeId, Vec<Decided>>::new();
+        for (pod, place) in &answer.places {
+            if let Place::Node(node) = place {
+                by_node.entry(*node).or_default().push(outcome::decided(&self.built.snapshot, *pod));
+            }
+        }
+        by_node.into_iter().map(|(node, pods)| outcome::nominated_node(self.built, node, pods)).collect()
+    }
+
+    fn unplaced(&mut self, pods: &[(PodId, Why)]) -> Vec<Unplaced> {
+        let Self { built, simulation, .. } = self;
+        let snapshot = &built.snapshot;
+        let texts = Texts { snapshot, universe: simulation.universe() };
+        let mut all: Vec<Unplaced> = pods
+            .iter()
+            .map(|(pod, why)| {
+                let why = match why {
+                    Why::Failure(failure) => texts.failure(failure),
+                    Why::Unready(node) => {
+                        let origin = &built.nodes[node.index()];
+                        let names = [("nodeclaim", &origin.claim), ("node", &origin.node)];
+                        let names =
+                            names.iter().filter_map(|(kind, name)| Some(format!("{kind}/{}", name.as_ref()?)));
+                        let names = names.collect::<Vec<_>>().join(", ");
+                        format!("would schedule against uninitialized {names}")
+                    }
+                };
+                Unplaced { pod: snapshot.pods[pod.index()].name.clone(), why }
+            })
+            .collect();
+        all.sort_by(|a, b| a.pod.cmp(&b.pod));
+        all
+    }
+
+    /// What is wrong, for users.
+    pub(crate) fn summary(&mut self, pods: &[(PodId, Why)]) -> String {
+        Simulated { unplaced: self.unplaced(pods), ..Simulated::default() }.summary()
+    }
+}
