@@ -3,6 +3,7 @@
 
 mod choosing;
 mod disrupting;
+mod drifting;
 mod failing;
 mod leaving;
 pub mod manifests;
@@ -90,6 +91,9 @@ scenarios! {
     Fast disrupting::a_budget_of_zero_keeps_empty_nodes,
     Fast disrupting::an_empty_node_that_gets_a_pod_stays,
     Slow disrupting::a_pool_counts_what_it_has,
+    Fast drifting::a_drifted_node_is_replaced_before_it_goes,
+    Slow drifting::drifted_nodes_are_replaced_as_fast_as_the_budget_allows,
+    Slow drifting::an_operator_that_is_killed_while_nodes_are_replaced_leaves_none_behind,
     Slow restarting::an_operator_that_is_killed_at_any_moment_launches_nothing_twice,
     Slow restarting::an_operator_that_is_killed_while_nodes_leave_finishes_afterwards,
     Fast restarting::pods_that_wait_while_there_is_no_operator_are_served_afterwards,
