@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::intern::ValueId;
-use crate::model::{NodeId, PodId};
+use crate::model::{NodeId, PodId, Snapshot};
 use crate::solve::{Answer, Bargain, Dear, Failure, Place, PlannedClaim, Question, Simulation};
 
 /// A node that may go.
@@ -96,10 +96,13 @@ pub struct Move {
 
 /// What becomes of the pods of an answer that have no place, or none that is ready.
 pub fn unplaced(simulation: &Simulation<'_>, answer: &Answer) -> Vec<(PodId, Unplaced)> {
-    let nodes = &simulation.snapshot().nodes;
+    let Snapshot { nodes, pods, .. } = simulation.snapshot();
     let failures = answer.failures.iter().map(|(pod, why)| (*pod, Unplaced::Failure(Arc::clone(why))));
     let unready = answer.places.iter().filter_map(|(pod, place)| match place {
-        Place::Node(node) if !nodes[node.index()].initialized => Some((*pod, Unplaced::Unready(*node))),
+        // Whoever has no place yet may go where one is coming.
+        Place::Node(node) if !nodes[node.index()].initialized && pods[pod.index()].runs.is_some() => {
+            Some((*pod, Unplaced::Unready(*node)))
+        }
         _ => None,
     });
     failures.chain(unready).collect()

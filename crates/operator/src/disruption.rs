@@ -14,6 +14,7 @@ mod bare;
 mod budget;
 mod candidate;
 mod command;
+mod consolidation;
 mod decision;
 mod drift;
 mod emptiness;
@@ -22,6 +23,7 @@ mod launch;
 mod leftovers;
 mod mark;
 mod method;
+mod oracle;
 mod queue;
 mod run;
 mod scene;
@@ -45,6 +47,8 @@ pub(crate) fn methods(gates: Gates) -> Vec<Arc<dyn Method>> {
         all.push(Arc::new(static_drift::StaticDrift));
     }
     all.push(Arc::new(drift::Drift));
+    all.push(Arc::new(consolidation::Consolidation::Multi));
+    all.push(Arc::new(consolidation::Consolidation::Single));
     all
 }
 

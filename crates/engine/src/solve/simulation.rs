@@ -119,13 +119,19 @@ impl<'a> Simulation<'a> {
         let mut solver = Solver::new(snapshot, *options);
         solver.place_waiting();
         let mut pods = vec![Vec::new(); snapshot.nodes.len()];
+        let mut moved = FastMap::default();
         for (position, pod) in snapshot.pods.iter().enumerate() {
+            let id = PodId::at(position);
             if let Some(runs) = pod.runs {
-                pods[runs.on.index()].push(PodId::at(position));
+                pods[runs.on.index()].push(id);
+            } else if let Some(Place::Node(node)) = solver.places[position] {
+                // Where a pod is expected, it must go elsewhere if that goes.
+                pods[node.index()].push(id);
+                moved.insert(id, node);
+                solver.core.topology.arrive(pod.class, node);
             }
         }
         let limits = solver.limits.clone();
-        let moved = FastMap::default();
         Self { solver, prices: Prices::default(), pods: Arc::new(pods), moved, limits }
     }
 
@@ -199,10 +205,11 @@ impl<'a> Simulation<'a> {
     /// A pod as topologies see it where it is by now.
     fn absent(&self, pod: PodId) -> Option<AbsentPod> {
         let Pod { class, runs, .. } = self.solver.core.world.snapshot.pods[pod.index()];
-        let (runs, moved) = (runs?, self.moved.get(&pod).copied());
-        // Whoever has moved is counted where it went.
-        let counted = runs.counted || moved.is_some();
-        Some(AbsentPod { class, node: moved.unwrap_or(runs.on), counted })
+        if let Some(node) = self.moved.get(&pod).copied() {
+            // Whoever has moved is counted where it went.
+            return Some(AbsentPod { class, node, counted: true });
+        }
+        runs.map(|runs| AbsentPod { class, node: runs.on, counted: runs.counted })
     }
 
     /// Places the pods; what comes of it, and the first new claim.

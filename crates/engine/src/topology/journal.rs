@@ -104,6 +104,11 @@ impl Topology {
         self.moves.extend(moves);
     }
 
+    /// A pod that ran nowhere is on a node now. Rules that are new must count it, too.
+    pub(crate) fn arrive(&mut self, class: ClassId, node: NodeId) {
+        self.moves.push((AbsentPod { class, node, counted: false }, Some(node)));
+    }
+
     /// A rule that is new has counted as if nodes were there that are gone.
     pub(super) fn catch_up(&mut self, world: &mut World<'_>, id: GroupId) {
         if self.moves.is_empty() && self.gone.is_empty() && self.journal.is_none() {
@@ -112,11 +117,14 @@ impl Topology {
         // What is gone for good is not noted.
         let journal = self.journal.take();
         for (pod, node) in self.moves.clone() {
-            if self.counted_at_first(world, id, pod) {
+            if !self.selects_running(world, id, pod) {
+                continue;
+            }
+            if pod.counted {
                 self.uncount(world, id, pod.node);
-                if let Some(node) = node.filter(|node| self.counts_node(world, id, *node)) {
-                    self.change(world, id, node, 1);
-                }
+            }
+            if let Some(node) = node.filter(|node| self.counts_node(world, id, *node)) {
+                self.change(world, id, node, 1);
             }
         }
         self.lose_makers(world, id, &self.gone.clone());
@@ -124,17 +132,17 @@ impl Topology {
         let Some(journal) = &self.journal else { return };
         let Absent { nodes, pods } = journal.absent.clone();
         for pod in pods {
-            if self.counted_at_first(world, id, pod) {
+            if pod.counted && self.selects_running(world, id, pod) {
                 self.uncount(world, id, pod.node);
             }
         }
         self.lose_makers(world, id, &nodes);
     }
 
-    fn counted_at_first(&self, world: &World<'_>, id: GroupId, pod: AbsentPod) -> bool {
+    fn selects_running(&self, world: &World<'_>, id: GroupId, pod: AbsentPod) -> bool {
         let class = &world.snapshot.classes[pod.class.index()];
         let labels = world.snapshot.labels.get(class.labels.0);
-        pod.counted && self.groups[id.index()].counts_running(class.namespace, labels)
+        self.groups[id.index()].counts_running(class.namespace, labels)
     }
 
     /// The rules that counted running pods of a class, direct ones only.

@@ -109,7 +109,7 @@ impl Method for Consolidation {
             false
         });
         let nodes = candidates.iter().filter_map(|candidate| oracle.node(candidate)).collect();
-        let mut search = Search { method: self, candidates: &candidates, nodes, totals, decision };
+        let mut search = Search { method: self, candidates: &candidates, nodes, totals: &totals, decision };
         let constrained = match self {
             Self::Multi => search.multi(&mut oracle, scene, budgets),
             Self::Single => search.single(&mut oracle, scene, budgets),
@@ -136,7 +136,7 @@ impl Method for Consolidation {
         if command.candidates.is_empty() || (lost > 0 && !command.replacements.is_empty()) {
             return Err(Invalid::new(Cause::Churn, format!("{lost} candidates are no longer valid")));
         }
-        let take = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(Budget::take);
+        let mut take = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(Budget::take);
         let allowed = command.candidates.iter().filter(|it| take(it)).count();
         if allowed < command.candidates.len() {
             return Err(Invalid::new(Cause::Budget, "a budget no longer allows the disruption"));
@@ -168,14 +168,14 @@ struct Search<'c> {
     method: &'c Consolidation,
     candidates: &'c [Candidate],
     nodes: Vec<Node>,
-    totals: Totals,
+    totals: &'c Totals,
     decision: Decision,
 }
 
 impl Search<'_> {
     /// Several nodes at once. Returns whether a budget kept something from being tried.
     fn multi(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
-        let rules = Rules::new(self.candidates, budgets, scene, &self.totals);
+        let rules = Rules::new(self.candidates, budgets, scene, self.totals);
         let constrained = rules.is_constrained();
         let moves = consolidate::merge(&mut oracle.simulation().clone(), &self.nodes, &rules);
         for each in moves {
@@ -187,7 +187,7 @@ impl Search<'_> {
 
     /// One node at a time. Returns whether a budget kept something from being done.
     fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
-        let rules = Rules::new(self.candidates, budgets, scene, &self.totals);
+        let rules = Rules::new(self.candidates, budgets, scene, self.totals);
         let threads = threads(self.nodes.len());
         let verdicts = consolidate::examine_all(oracle.simulation(), &self.nodes, &rules, threads);
         let mut constrained = false;
@@ -251,7 +251,7 @@ impl Search<'_> {
             Keep::ManyClaims(count) => format!("Can't remove without creating {count} candidates"),
             Keep::Dear(dear) => self.dear(oracle, dear),
             Keep::NotWorth(savings) => {
-                let told = balanced::moves(self.candidates, &[index], *savings, &self.totals);
+                let told = balanced::moves(self.candidates, &[index], *savings, self.totals);
                 self.decision.measures.extend(told.measures);
                 return;
             }
@@ -281,7 +281,7 @@ impl Search<'_> {
 
     /// Counts what was found, and tells how it was weighed.
     fn tell_scores(&mut self, chosen: &[usize], savings: f64) {
-        let told = balanced::moves(self.candidates, chosen, savings, &self.totals);
+        let told = balanced::moves(self.candidates, chosen, savings, self.totals);
         self.decision.measures.extend(told.measures);
         self.decision.notices.extend(told.notices);
     }

@@ -48,6 +48,8 @@ impl Notice {
 pub(crate) enum Measure {
     /// A counter grows.
     Add(&'static Metric, Vec<Box<str>>, f64),
+    /// A gauge is set.
+    Set(&'static Metric, Vec<Box<str>>, f64),
     /// A histogram gets a value.
     Observe(&'static Metric, Vec<Box<str>>, f64),
 }
@@ -57,6 +59,7 @@ impl Measure {
     pub(crate) fn publish(&self, metrics: &Registry) {
         match self {
             Self::Add(metric, labels, by) => metrics.add(metric, &texts(labels), *by),
+            Self::Set(metric, labels, value) => metrics.set(metric, &texts(labels), *value),
             Self::Observe(metric, labels, value) => metrics.observe(metric, &texts(labels), *value),
         }
     }

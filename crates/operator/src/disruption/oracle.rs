@@ -8,13 +8,13 @@ use api::names::values::capacity_type;
 use cluster::snapshot::Built;
 use engine::consolidate::{self, Candidate as Node, Unplaced as Why};
 use engine::model::{NodeId, PodId, ReservationId};
-use engine::solve::{Answer, Place, Question, Simulation};
+use engine::solve::{Answer, Question, Simulation};
 use engine::text::Texts;
 
 use super::candidate::Candidate;
 use super::launch::Launch;
 use super::scene::{Ask, Scene, Simulated, Unplaced};
-use crate::provisioner::outcome::{self, Decided, Nominated};
+use crate::provisioner::outcome;
 
 /// Answers what would happen if nodes went. One answer costs what it changes, not what the cluster has.
 pub(crate) struct Oracle<'s> {
@@ -99,18 +99,8 @@ impl<'s> Oracle<'s> {
             Some(Launch::new(new, types, Arc::clone(scene.sets())))
         });
         let launches = launches.collect();
-        Simulated { launches, unplaced, destinations: self.destinations(answer) }
-    }
-
-    /// Nodes that take pods, in order.
-    fn destinations(&self, answer: &Answer) -> Vec<Nominated> {
-        let mut by_node = BTreeMap::<NodeId, Vec<Decided>>::new();
-        for (pod, place) in &answer.places {
-            if let Place::Node(node) = place {
-                by_node.entry(*node).or_default().push(outcome::decided(&self.built.snapshot, *pod));
-            }
-        }
-        by_node.into_iter().map(|(node, pods)| outcome::nominated_node(self.built, node, pods)).collect()
+        let destinations = outcome::on_nodes(built, answer.places.iter().copied());
+        Simulated { launches, unplaced, destinations }
     }
 
     fn unplaced(&mut self, pods: &[(PodId, Why)]) -> Vec<Unplaced> {

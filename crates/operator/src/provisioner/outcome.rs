@@ -13,6 +13,7 @@ use cluster::state::Key;
 use engine::model::{PodId, Snapshot};
 use engine::solve::{Failure, Place, Plan, PlannedClaim};
 use engine::text::Texts;
+use engine::universe::Universe;
 
 /// A pod that was decided about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,13 +91,7 @@ pub(crate) fn outcome(
     let claims = std::mem::take(&mut plan.claims);
     for claim in claims.iter().filter(|claim| !claim.pods.is_empty()) {
         let Some(pool) = pool_of(claim) else { continue };
-        outcome.claims.push(NewClaim {
-            claim: payload::node_claim(snapshot, &mut plan.universe, claim, pool, sets),
-            pool: Arc::clone(pool),
-            types: type_names(snapshot, &plan, claim),
-            min_values_relaxed: claim.min_values_relaxed,
-            pods: claim.pods.iter().map(|pod| decided(snapshot, *pod)).collect(),
-        });
+        outcome.claims.push(new_claim(snapshot, &mut plan.universe, claim, pool, sets));
     }
     outcome.nominated = nominated(built, &plan);
     let texts = Texts { snapshot, universe: &plan.universe };
@@ -123,28 +118,53 @@ pub(crate) fn outcome(
     outcome
 }
 
-fn decided(snapshot: &Snapshot, pod: PodId) -> Decided {
+/// The claim that is to be created for a planned one.
+pub(crate) fn new_claim(
+    snapshot: &Snapshot,
+    universe: &mut Universe,
+    claim: &PlannedClaim,
+    pool: &Arc<NodePool>,
+    sets: &LabelSets,
+) -> NewClaim {
+    NewClaim {
+        claim: payload::node_claim(snapshot, universe, claim, pool, sets),
+        pool: Arc::clone(pool),
+        types: type_names(snapshot, universe, claim),
+        min_values_relaxed: claim.min_values_relaxed,
+        pods: claim.pods.iter().map(|pod| decided(snapshot, *pod)).collect(),
+    }
+}
+
+/// A pod of the snapshot.
+pub(crate) fn decided(snapshot: &Snapshot, pod: PodId) -> Decided {
     let pod = &snapshot.pods[pod.index()];
     let (namespace, name) = pod.name.split_once('/').unwrap_or(("", &pod.name));
     Decided { key: Key::new(namespace, name), uid: pod.uid.clone() }
 }
 
-fn type_names(snapshot: &Snapshot, plan: &Plan, claim: &PlannedClaim) -> Vec<String> {
+fn type_names(snapshot: &Snapshot, universe: &Universe, claim: &PlannedClaim) -> Vec<String> {
     let catalogue = snapshot.pools[claim.pool.index()].catalogue;
     let types = catalogue.map_or(&[][..], |catalogue| &snapshot.catalogues[catalogue.index()].types);
-    let values = plan.universe.values(snapshot.keys.instance_type);
+    let values = universe.values(snapshot.keys.instance_type);
     claim.types.iter().map(|kind| values.name(types[*kind].name).to_owned()).collect()
 }
 
 /// The nodes that pods were placed on, in order.
 fn nominated(built: &Built, plan: &Plan) -> Vec<Nominated> {
+    let places = plan.places.iter().enumerate();
+    let places = places.filter_map(|(position, place)| Some((PodId::at(position), (*place)?)));
+    on_nodes(built, places)
+}
+
+/// The nodes that pods are placed on, in order.
+pub(crate) fn on_nodes(built: &Built, places: impl Iterator<Item = (PodId, Place)>) -> Vec<Nominated> {
+    let snapshot = &built.snapshot;
     let mut by_node = BTreeMap::<usize, Vec<Decided>>::new();
-    for (position, place) in plan.places.iter().enumerate() {
-        if let Some(Place::Node(node)) = place {
-            by_node.entry(node.index()).or_default().push(decided(&built.snapshot, PodId::at(position)));
+    for (pod, place) in places {
+        if let Place::Node(node) = place {
+            by_node.entry(node.index()).or_default().push(decided(snapshot, pod));
         }
     }
-    let snapshot = &built.snapshot;
     by_node
         .into_iter()
         .map(|(node, pods)| {

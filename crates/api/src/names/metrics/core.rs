@@ -127,6 +127,8 @@ metrics! {
     /// Nodes terminated before their replacement could be launched.
     DISRUPTION_TERMINATE_FIRST = "karpenter_voluntary_disruption_terminate_first_decisions_total", Counter,
         ["nodepool", "reason", "terminate_first_reason"], Alpha;
+    /// The part of the nodes that could be consolidated that the last pass has looked at.
+    DISRUPTION_COVERAGE = "karpenter_voluntary_disruption_coverage_ratio", Gauge, ["consolidation_type"], Alpha;
     /// Nodes that could be disrupted.
     DISRUPTION_ELIGIBLE_NODES = "karpenter_voluntary_disruption_eligible_nodes", Gauge, ["reason"], Beta;
     /// Consolidations that took too long to compute.
