@@ -6,8 +6,8 @@
 //!
 //! A method looks for nodes that it could do something about; the first that finds any has its turn.
 
-mod budget;
-mod candidate;
+pub(crate) mod budget;
+pub(crate) mod candidate;
 mod command;
 mod emptiness;
 mod leftovers;

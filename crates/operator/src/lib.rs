@@ -12,6 +12,7 @@ pub mod node;
 pub mod node_claim;
 pub mod node_claim_disruption;
 pub mod node_pool;
+pub mod pod_deletion_cost;
 pub mod provisioner;
 mod retry;
 mod run;
