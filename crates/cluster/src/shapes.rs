@@ -23,7 +23,7 @@ pub(crate) struct Noted {
 }
 
 /// The shapes of the pods that are there, each known by one of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes {
     known: Vec<Option<Known>>,
     by_looks: HashTable<u32>,
@@ -31,7 +31,7 @@ pub(crate) struct Shapes {
     free: Vec<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     hash: u64,
     pod: Arc<Pod>,

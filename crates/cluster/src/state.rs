@@ -74,8 +74,8 @@ impl Change {
     }
 }
 
-/// Everything known of the cluster.
-#[derive(Debug)]
+/// Everything known of the cluster. A clone shares the objects and nothing else.
+#[derive(Clone, Debug)]
 pub struct State {
     provider: Provider,
     stores: Stores,

@@ -24,4 +24,5 @@ mod watching;
 mod wiring;
 
 pub use context::Context;
+pub use disruption::repair_policies;
 pub use run::{Parts, run};

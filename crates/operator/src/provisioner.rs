@@ -21,6 +21,7 @@ use runtime::controller::Controller;
 
 use crate::Context;
 use batcher::Batcher;
+pub(crate) use pass::options;
 
 /// The provisioner and what wakes it.
 pub fn controllers(context: &Context) -> Vec<Controller> {

@@ -9,7 +9,7 @@ use api::nodepool::NodePool;
 use serde_json::{Value, json};
 
 pub(crate) use cloud::FakeCloud;
-pub(crate) use state::{node_objects, pod_object, pool_object, state};
+pub(crate) use state::{node_objects, pod_object, pool_object, state, state_of};
 pub(crate) use world::{NODE_CLASS, NODE_POOL, Operated};
 
 /// Puts one value over another, as a merge patch does but for nulls.

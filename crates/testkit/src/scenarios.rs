@@ -3,6 +3,7 @@
 
 mod choosing;
 mod disrupting;
+mod drifting;
 mod failing;
 mod leaving;
 pub mod manifests;
@@ -96,6 +97,9 @@ scenarios! {
     Slow repairing::a_node_that_must_not_be_repaired_stays,
     Slow repairing::too_many_broken_nodes_stop_repair,
     Slow repairing::a_budget_of_zero_keeps_broken_nodes,
+    Fast drifting::a_drifted_node_is_replaced_before_it_goes,
+    Slow drifting::drifted_nodes_are_replaced_as_fast_as_the_budget_allows,
+    Slow drifting::an_operator_that_is_killed_while_nodes_are_replaced_leaves_none_behind,
     Slow restarting::an_operator_that_is_killed_at_any_moment_launches_nothing_twice,
     Slow restarting::an_operator_that_is_killed_while_nodes_leave_finishes_afterwards,
     Fast restarting::pods_that_wait_while_there_is_no_operator_are_served_afterwards,

@@ -10,7 +10,7 @@ use super::kind::{Key, Object};
 use crate::objects::Pod;
 
 /// Keys of objects by what they refer to.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Index(BTreeMap<Box<str>, BTreeSet<Key>>);
 
 impl Index {
@@ -36,7 +36,7 @@ impl Index {
 }
 
 /// Pods by the node they are bound to. The pods themselves are here, because whoever asks for them asks for thousands.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PodsByNode {
     bound: BTreeMap<Box<str>, Pods>,
     unbound: Pods,
@@ -81,7 +81,7 @@ fn key(pod: &Pod) -> Key {
 }
 
 /// All indexes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Indexes {
     pub(super) pods_by_node: PodsByNode,
     pub(super) nodes_by_provider_id: Index,

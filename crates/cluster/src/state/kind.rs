@@ -225,7 +225,7 @@ macro_rules! kinds {
         })*
 
         /// The objects of every kind.
-        #[derive(Default, Debug)]
+        #[derive(Clone, Default, Debug)]
         pub struct Stores { $(#[doc = concat!("All of kind `", stringify!($kind), "`.")] pub $field: Store<$type>),* }
 
         impl Stores {

@@ -10,6 +10,12 @@ use super::kind::Key;
 #[derive(Debug)]
 pub struct Store<K>(BTreeMap<Key, Arc<K>>);
 
+impl<K> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl<K> Default for Store<K> {
     fn default() -> Self {
         Self(BTreeMap::new())

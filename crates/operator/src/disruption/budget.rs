@@ -1,6 +1,6 @@
 //! How many nodes of each pool may be disrupted now. Entry: [`budgets`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::names::events::NODE_POOL_DISRUPTION_BLOCKED;
@@ -45,8 +45,13 @@ impl Budget {
 /// Budgets by the names of pools.
 pub(crate) type Budgets = BTreeMap<Box<str>, Budget>;
 
-/// How many nodes of each pool may be disrupted for a reason.
-pub(crate) fn budgets(state: &State, reason: DisruptionReason, now: Timestamp) -> Budgets {
+/// How many nodes of each pool may be disrupted for a reason. Instances in `leaving` are taken as on their way out.
+pub(crate) fn budgets(
+    state: &State,
+    reason: DisruptionReason,
+    leaving: &BTreeSet<Box<str>>,
+    now: Timestamp,
+) -> Budgets {
     let pools = state.node_pools.values().filter(|pool| is_pool_managed(pool, state.provider()));
     let mut all: Budgets = pools
         .map(|pool| {
@@ -63,7 +68,8 @@ pub(crate) fn budgets(state: &State, reason: DisruptionReason, now: Timestamp) -
         budget.nodes += 1;
         // What repair is for must not keep it from working.
         let is_broken = !node.is_ready() && reason != DisruptionReason::Unhealthy;
-        if node.is_marked_for_deletion() || node.is_rebooting() || is_broken {
+        let leaves = node.is_marked_for_deletion() || leaving.contains(node.provider_id());
+        if leaves || node.is_rebooting() || is_broken {
             budget.disrupting += 1;
         }
     }

@@ -15,9 +15,12 @@ use cluster::pod_disruption_budgets::Budgets;
 use cluster::state::State;
 use cluster::state_node::StateNode;
 use jiff::Timestamp;
-use runtime::events::{About, Recorder};
+use runtime::events::About;
+use units::GoDuration;
 
 use super::Class;
+use super::decision::Notice;
+use super::repair::Repaired;
 use crate::catalogue::Types;
 use crate::text::sentence;
 
@@ -38,6 +41,21 @@ pub(crate) struct Candidate {
     pub(crate) cost: f64,
     /// What the node costs per hour; zero if nobody knows.
     pub(crate) price: f64,
+    /// What disrupting the node costs with all its pods, the less the sooner it expires anyway.
+    pub(crate) disruption_cost: f64,
+    /// Whether it is known what its instance type has and costs.
+    #[allow(dead_code, reason = "for repair and consolidation")]
+    pub(crate) type_known: bool,
+    /// Whether the node is ready for pods.
+    pub(crate) initialized: bool,
+    /// What its pods have against it, if the method does not let them.
+    pub(crate) blocked: Option<String>,
+    /// How long its pods have at most once it is deleted; as its claim says if absent.
+    pub(crate) drain_bound: Option<GoDuration>,
+    /// Why it is repaired, if it is.
+    pub(crate) repaired: Option<Arc<Repaired>>,
+    /// When it was looked at.
+    pub(crate) seen: Timestamp,
 }
 
 impl Candidate {
@@ -66,12 +84,19 @@ impl Candidate {
         self.node.metadata.labels.text(key)
     }
 
-    /// Tells users of the node and of its claim.
-    pub(crate) fn tell(&self, recorder: &Recorder, event: &'static events::Event, message: &str) {
-        for about in [About::object(&*self.node), About::object(&*self.claim)] {
-            let uid = about.uid.clone();
-            recorder.publish(event, about, message, &[&uid]);
-        }
+    /// What users are told of the node and of its claim. `repeats` is what it is not repeated for.
+    pub(crate) fn notices(&self, event: &'static events::Event, message: &str, repeats: &str) -> [Notice; 2] {
+        [About::object(&*self.node), About::object(&*self.claim)].map(|about| Notice {
+            event,
+            about,
+            message: message.to_owned(),
+            repeats: repeats.to_owned(),
+        })
+    }
+
+    /// What users are told who wonder why the node stays. Another reason is news.
+    pub(crate) fn blocked_notices(&self, message: &str) -> [Notice; 2] {
+        self.notices(&events::DISRUPTION_BLOCKED, message, message)
     }
 }
 
@@ -79,27 +104,6 @@ impl Candidate {
 pub(crate) fn by_savings(candidates: &mut [Candidate]) {
     candidates
         .sort_by(|a, b| b.savings_ratio().total_cmp(&a.savings_ratio()).then_with(|| a.name().cmp(b.name())));
-}
-
-/// What users are to be told while candidates are looked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Notice {
-    /// The event.
-    pub(crate) event: &'static events::Event,
-    /// What it is about.
-    pub(crate) about: About,
-    /// What it says.
-    pub(crate) message: String,
-    /// What it is not repeated for, besides the object itself.
-    pub(crate) repeats: String,
-}
-
-impl Notice {
-    /// Tells.
-    pub(crate) fn publish(self, recorder: &Recorder) {
-        let uid = self.about.uid.clone();
-        recorder.publish(self.event, self.about, self.message, &[&uid, &self.repeats]);
-    }
 }
 
 /// What was found.
@@ -188,20 +192,37 @@ fn candidate(
     };
     let name = node.pool();
     let pool = state.node_pools.named(name).map(Arc::clone);
-    let Some((pool, types)) = pool.zip(search.types.get(name)) else {
+    // What a broken node is like does not matter to those who repair it.
+    let none = (search.class == Class::Repair).then_some(&[][..]);
+    let types = search.types.get(name).map(AsRef::as_ref).or(none);
+    let Some((pool, types)) = pool.zip(types) else {
         return Err(Blocked::new(format!("NodePool not found (NodePool={name})")));
     };
     let pods: Vec<Arc<Pod>> = state.pods_on(&object.metadata.name).map(Arc::clone).collect();
+    let mut stopped = None;
     if let Err(blocked) = check_pods(&pods, budgets, search.now, notices) {
-        let in_time = search.class == Class::Eventual && claim.spec.termination_grace_period.is_some();
-        if !(blocked.by_pods && in_time) {
+        let passes = match search.class {
+            Class::Graceful => false,
+            Class::Eventual => claim.spec.termination_grace_period.is_some(),
+            Class::Repair => true,
+        };
+        if !(blocked.by_pods && passes) {
             return Err(blocked);
         }
+        stopped = Some(blocked.why);
     }
+    let all = || pods.iter().map(Arc::as_ref);
     Ok(Candidate {
         provider_id: node.provider_id().into(),
-        cost: search.costs.reschedule_disruption(pods.iter().map(Arc::as_ref)),
+        cost: search.costs.reschedule_disruption(all()),
         price: costs::price(node, types),
+        disruption_cost: search.costs.disruption(all(), &claim, search.now),
+        type_known: types.iter().any(|it| it.name == node.label(labels::INSTANCE_TYPE)),
+        initialized: node.is_initialized(),
+        blocked: stopped,
+        drain_bound: None,
+        repaired: None,
+        seen: search.now,
         node: object,
         claim,
         pool,
@@ -225,6 +246,12 @@ fn check_node(node: &StateNode<'_>, search: Search<'_>) -> Result<(), Blocked> {
     if node.claim.is_none() {
         return Err(Blocked::silently("node isn't managed by karpenter"));
     }
+    let repairs = search.class == Class::Repair;
+    if repairs && node.node.is_some() && node.pool().is_empty() {
+        return Err(Blocked::silently(
+            "repair requires a NodePool to construct and budget a safe replacement",
+        ));
+    }
     let why = if node.node.is_none() {
         "nodeclaim does not have an associated node"
     } else if node.is_rebooting() {
@@ -233,11 +260,14 @@ fn check_node(node: &StateNode<'_>, search: Search<'_>) -> Result<(), Blocked> {
         "node is deleting or marked for deletion"
     } else if !node.is_initialized() && !node.is_registered() {
         "node isn't initialized nor registered"
+    } else if !node.is_initialized() && repairs {
+        // It may be broken because it is not; nobody expects pods on it.
+        return Ok(());
     } else if !node.is_initialized() {
         "node isn't initialized"
     } else if node.is_nominated(search.now) {
         "node is nominated for a pending pod"
-    } else if node.is_protected() {
+    } else if node.is_protected() && !repairs {
         return Err(Blocked::new(format!("disruption is blocked through the {DO_NOT_DISRUPT:?} annotation")));
     } else if node.pool().is_empty() {
         return Err(Blocked::new(format!("node doesn't have required label (label={})", labels::NODEPOOL)));

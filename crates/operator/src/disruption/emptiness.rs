@@ -5,77 +5,27 @@ use std::time::Duration;
 
 use api::conditions::HasConditions;
 use api::names::conditions::node_claim::CONSOLIDATABLE;
-use api::names::metrics::DISRUPTION_FAILED_VALIDATIONS;
 use api::names::values::CONSOLIDATION_EMPTY;
 use api::nodepool::DisruptionReason;
-use cluster::state::{Consolidated, State};
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use parking_lot::Mutex;
-use runtime::Error;
+use cluster::state::State;
 
 use super::budget::{self, Budgets};
 use super::candidate::{self, Candidate};
 use super::command::Command;
-use super::{Class, Invalid, Method, Pass, Reason};
+use super::decision::{Cause, Decision, Invalid};
+use super::scene::Scene;
+use super::{Class, Method, Reason};
 
-const REASON: Reason = Reason(DisruptionReason::Empty);
 /// How long a node must stay empty before it goes.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Removes nodes without pods.
-#[derive(Debug, Default)]
-pub(super) struct Emptiness {
-    /// What the cluster was like when nothing was found.
-    nothing_at: Mutex<Option<Consolidated>>,
-}
-
-/// Nodes to be removed.
-#[derive(Debug, Default)]
-struct Chosen {
-    nodes: Vec<Candidate>,
-    /// How many would be removed if a budget allowed it.
-    held_back: usize,
-}
-
-/// Those that save most first, as far as budgets allow.
-fn choose(mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Chosen {
-    candidate::by_savings(&mut candidates);
-    let mut chosen = Chosen::default();
-    for candidate in candidates {
-        if budgets.get_mut(candidate.pool_name()).is_some_and(budget::Budget::take) {
-            chosen.nodes.push(candidate);
-        } else {
-            chosen.held_back += 1;
-        }
-    }
-    chosen
-}
-
-/// What is left of some nodes after a while.
 #[derive(Debug)]
-struct Left {
-    nodes: Vec<Candidate>,
-    failed: usize,
-    why: &'static str,
-}
-
-/// Those of `before` that are still candidates, as far as budgets allow.
-fn still(before: &[Candidate], now: Vec<Candidate>, budgets: &mut Budgets) -> Left {
-    let names: BTreeSet<&str> = before.iter().map(Candidate::name).collect();
-    let mut left: Vec<Candidate> = now.into_iter().filter(|it| names.contains(it.name())).collect();
-    if left.is_empty() {
-        let why = "candidates are no longer valid";
-        return Left { nodes: left, failed: before.len(), why };
-    }
-    let count = left.len();
-    left.retain(|it| budgets.get_mut(it.pool_name()).is_some_and(budget::Budget::take));
-    Left { failed: count - left.len(), nodes: left, why: "a budget no longer allows the disruption" }
-}
+pub(super) struct Emptiness;
 
 impl Method for Emptiness {
     fn reason(&self) -> Reason {
-        REASON
+        Reason(DisruptionReason::Empty)
     }
 
     fn class(&self) -> Class {
@@ -106,56 +56,36 @@ impl Method for Emptiness {
         if goes { Ok(()) } else { Err(None) }
     }
 
-    fn compute<'a>(
-        &'a self,
-        pass: Pass<'a>,
-        candidates: Vec<Candidate>,
-        mut budgets: Budgets,
-    ) -> BoxFuture<'a, Result<Vec<Command>, Error>> {
-        async move {
-            let seen = {
-                let state = pass.context.cluster.read();
-                let last = *self.nothing_at.lock();
-                if last.is_some_and(|last| state.is_consolidated(last, pass.now)) {
-                    return Ok(Vec::new());
-                }
-                state.consolidated_at(pass.now)
-            };
-            let chosen = choose(candidates, &mut budgets);
-            if chosen.nodes.is_empty() {
-                // A budget may allow more at any time.
-                *self.nothing_at.lock() = (chosen.held_back == 0).then_some(seen);
-                return Ok(Vec::new());
-            }
-            Ok(vec![Command::delete(REASON, CONSOLIDATION_EMPTY, chosen.nodes, pass.now)])
+    /// Those that save most first, as far as budgets allow, all of them together.
+    fn decide(&self, scene: &Scene, mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
+        candidate::by_savings(&mut candidates);
+        let takes = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(budget::Budget::take);
+        let (chosen, held_back): (Vec<_>, Vec<_>) = candidates.into_iter().partition(takes);
+        if chosen.is_empty() {
+            // A budget may allow more at any time.
+            return Decision { nothing: held_back.is_empty(), ..Decision::default() };
         }
-        .boxed()
+        Decision { commands: vec![Command::delete(self, chosen, scene.now)], ..Decision::default() }
     }
 
-    fn validate<'a>(
-        &'a self,
-        pass: Pass<'a>,
+    /// Those that are still candidates, as far as budgets allow.
+    fn validate(
+        &self,
+        _: &Scene,
         command: Command,
-    ) -> BoxFuture<'a, Result<Result<Command, Invalid>, Error>> {
-        async move {
-            let (now, mut budgets) = {
-                let state = pass.context.cluster.read();
-                let found = candidate::find(&state, pass.search).candidates.into_iter();
-                let now: Vec<Candidate> = found.filter(|it| self.accepts(&state, it).is_ok()).collect();
-                (now, budget::budgets(&state, REASON.0, pass.now))
-            };
-            let left = still(&command.candidates, now, &mut budgets);
-            #[expect(clippy::cast_precision_loss, reason = "nobody has that many nodes")]
-            let failed = left.failed as f64;
-            if left.failed > 0 {
-                pass.context.metrics.add(&DISRUPTION_FAILED_VALIDATIONS, &[CONSOLIDATION_EMPTY], failed);
-            }
-            Ok(if left.nodes.is_empty() {
-                Err(Invalid(left.why.to_owned()))
-            } else {
-                Ok(Command { candidates: left.nodes, ..command })
-            })
+        candidates: Vec<Candidate>,
+        budgets: &mut Budgets,
+    ) -> Result<Command, Invalid> {
+        let names: BTreeSet<&str> = command.candidates.iter().map(Candidate::name).collect();
+        let mut left: Vec<Candidate> =
+            candidates.into_iter().filter(|it| names.contains(it.name())).collect();
+        if left.is_empty() {
+            return Err(Invalid::new(Cause::Churn, "candidates are no longer valid"));
         }
-        .boxed()
+        left.retain(|it| budgets.get_mut(it.pool_name()).is_some_and(budget::Budget::take));
+        if left.is_empty() {
+            return Err(Invalid::new(Cause::Budget, "a budget no longer allows the disruption"));
+        }
+        Ok(Command { candidates: left, ..command })
     }
 }

@@ -1,59 +1,64 @@
-//! Carries commands out: nodes are tainted and marked at once, and their claims deleted.
+//! Carries commands out. Entry: [`Commands::start`].
+//!
+//! ```text
+//!   start: taint, say why ─► create replacements ─► mark for deletion ─► expect pods elsewhere
+//!   then:  wait until all replacements are initialised ─► delete
+//!          too late, or a replacement is gone ─► take everything back
+//! ```
 //!
 //! What is under way is known to this process only. After a restart, what the taints were for is decided anew.
 
+mod finish;
+mod pauses;
+mod tell;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::names::controllers::DISRUPTION_QUEUE;
-use api::names::events::DISRUPTION_TERMINATING;
-use api::names::metrics::{
-    DISRUPTION_DECISIONS, DISRUPTION_DECISIONS_BY_NODEPOOL, DISRUPTION_QUEUE_FAILURES, NODECLAIMS_DISRUPTED,
-    PODS_DISRUPTION_INITIATED,
-};
-use api::names::{labels, values};
 use api::nodeclaim::NodeClaim;
-use api::nodepool::{ConsolidationPolicy, DisruptionReason};
 use cluster::state::{Key, Watched};
-use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
-use jiff::{SignedDuration, Timestamp};
+use futures::future::join_all;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use runtime::Error;
-use runtime::controller::{Again, Controller, Outcome, Reconcile};
-use runtime::events::About;
+use runtime::controller::Controller;
 use runtime::limit::Limiter;
 use runtime::queue::{Backoff, Queue};
 
-use super::Reason;
 use super::candidate::Candidate;
-use super::command::Command;
-use super::mark;
+use super::command::{Command, Kind};
+use super::launch::Launch;
+use super::static_drift::node_limit;
+use super::{Reason, mark, repair};
 use crate::Context;
-use crate::retry::retry;
+use crate::provisioner::create::{create, nominate};
 use crate::wiring::Wiring;
+use pauses::Pauses;
 
-/// How long a command may take for each instance that is being disrupted, within limits.
-const TIME_PER_INSTANCE: SignedDuration = SignedDuration::from_millis(80);
-const LEAST_TIME: SignedDuration = SignedDuration::from_mins(10);
-const MOST_TIME: SignedDuration = SignedDuration::from_hours(1);
-/// When a command is looked at again that is not finished.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// A command that is under way.
+#[derive(Clone, Debug)]
+struct Entry {
+    command: Arc<Command>,
+    replacements: Vec<Replacement>,
+}
 
-/// How long a command may take while so many instances are being disrupted.
-fn timeout(instances: usize) -> SignedDuration {
-    let factor = i32::try_from(instances).unwrap_or(i32::MAX);
-    TIME_PER_INSTANCE.saturating_mul(factor).clamp(LEAST_TIME, MOST_TIME)
+/// A claim that was created for a command.
+#[derive(Clone, Debug)]
+struct Replacement {
+    claim: Arc<NodeClaim>,
+    /// Whether it was ready for pods once; what becomes of it afterwards does not matter.
+    initialized: bool,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    commands: BTreeMap<Key, Arc<Command>>,
+    commands: BTreeMap<Key, Entry>,
     /// Which command an instance is part of.
     instances: BTreeMap<Box<str>, Key>,
-    /// Claims of unfinished commands that are deleted already, by name.
+    /// Claims of unfinished commands that are deleted already, by UID.
     deleted: BTreeSet<Box<str>>,
+    pauses: Pauses,
 }
 
 /// Commands that are under way.
@@ -77,101 +82,173 @@ impl Commands {
         self.inner.lock().instances.keys().cloned().collect()
     }
 
-    /// Begins to carry a command out.
-    pub(super) async fn start(&self, mut command: Command) -> Result<(), Error> {
-        let context = &self.context;
+    /// Instances that commands rely on: they are to take pods of those that are being disrupted.
+    pub(super) fn destinations(&self) -> BTreeSet<Box<str>> {
+        let inner = self.inner.lock();
+        let nodes = inner.commands.values().flat_map(|entry| &entry.command.destinations);
+        nodes.map(|node| node.origin.provider_id.clone()).collect()
+    }
+
+    /// Whether nodes of a pool are left alone for a while, because they could not be replaced.
+    pub(super) fn is_paused(&self, pool: &str, reason: Reason, now: Timestamp) -> bool {
+        self.inner.lock().pauses.is_paused(pool, reason, now)
+    }
+
+    /// Begins to carry a command out. If that fails, everything is as it was before.
+    pub(super) async fn start(&self, command: Command) -> Result<(), Error> {
+        let command = Command { created: self.context.now(), ..command };
         if command.provider_ids().any(|id| self.inner.lock().instances.contains_key(id)) {
             return Err(Error::Other("candidate is being disrupted".to_owned()));
         }
-        tracing::info!(
-            command = %command.text(),
-            decision = command.decision(),
-            "disrupted-node-count" = command.candidates.len(),
-            "replacement-node-count" = 0,
-            "pod-count" = command.pod_count(),
-            "disrupted-nodes" = %command.shown_nodes(),
-            "disrupting node(s)"
-        );
-        let reason = command.reason;
-        let marked = join_all(command.candidates.iter().map(|it| begin(context, it, reason))).await;
-        let failure = marked.iter().find_map(|marked| marked.as_ref().err().cloned());
-        let mut is_marked = marked.iter().map(Result::is_ok);
-        command.candidates.retain(|_| is_marked.next().unwrap_or_default());
-        if let Some(error) = failure {
-            if command.candidates.is_empty() {
-                return Err(error);
-            }
-            tracing::error!(error = %error, "failed to mark all nodes for disruption");
+        tell::begin(&command);
+        if command.kind == Kind::Reboot {
+            return self.reboot(command).await;
         }
-        context.cluster.update(|state| state.mark_for_deletion(command.provider_ids()));
-        let labels = [command.decision(), reason.lower(), command.consolidation_type];
-        context.metrics.add(&DISRUPTION_DECISIONS, &labels, 1.0);
-        for pool in command.pools() {
-            let labels = [pool, command.decision(), reason.lower(), command.consolidation_type];
-            context.metrics.add(&DISRUPTION_DECISIONS_BY_NODEPOOL, &labels, 1.0);
-        }
+        let entry = self.begin(command).await?;
+        let command = Arc::clone(&entry.command);
+        tell::decided(&self.context, &command);
         let key = Key::cluster(&command.id);
         {
             let mut inner = self.inner.lock();
             for id in command.provider_ids() {
                 inner.instances.insert(id.into(), key.clone());
             }
-            inner.commands.insert(key.clone(), Arc::new(command));
+            inner.commands.insert(key.clone(), entry);
         }
         self.queue.add(key);
         Ok(())
     }
 
-    /// Forgets a command.
-    fn drop_command(&self, key: &Key) {
-        let mut inner = self.inner.lock();
-        if let Some(command) = inner.commands.remove(key) {
-            for candidate in &command.candidates {
-                inner.instances.remove(&candidate.provider_id);
-                inner.deleted.remove(candidate.claim.metadata.name.as_deref().unwrap_or_default());
+    /// Lets nodes be booted again. Others carry that out.
+    async fn reboot(&self, mut command: Command) -> Result<(), Error> {
+        let mut candidates = Vec::new();
+        for candidate in std::mem::take(&mut command.candidates) {
+            if repair::commit(&self.context, &candidate, command.reason).await? {
+                candidates.push(candidate);
             }
         }
-    }
-
-    /// Deletes the claim of a candidate, and tells of it.
-    async fn delete(&self, command: &Command, candidate: &Candidate) -> Result<(), Error> {
-        let name = candidate.claim.metadata.name.as_deref().unwrap_or_default();
-        if self.inner.lock().deleted.contains(name) {
-            return Ok(());
+        let command = Command { candidates, ..command };
+        if !command.candidates.is_empty() {
+            tell::decided(&self.context, &command);
         }
-        let deleted = retry(|| async {
-            match self.context.api.delete::<NodeClaim>(&candidate.claim).await {
-                Ok(()) => Ok(true),
-                // Gone, or another one of the same name.
-                Err(error) if error.is_outrun() => Ok(false),
-                Err(error) => Err(error),
-            }
-        });
-        if deleted.await? {
-            tell(&self.context, command, candidate);
-        }
-        self.inner.lock().deleted.insert(name.into());
         Ok(())
     }
 
-    /// Takes everything back.
-    async fn roll_back(&self, key: &Key, command: &Command, error: &Error) {
+    async fn begin(&self, mut command: Command) -> Result<Entry, Error> {
         let context = &self.context;
-        let labels = [command.decision(), command.reason.lower(), command.consolidation_type];
-        context.metrics.add(&DISRUPTION_QUEUE_FAILURES, &labels, 0.0);
-        for taken_back in join_all(command.candidates.iter().map(|it| end(context, it))).await {
-            if let Err(error) = taken_back {
-                // The next look for leftovers tries again.
-                tracing::debug!(error = %error, "a disrupted node could not be released");
+        reserve(context, &command.replacements)?;
+        if let Err(error) = self.mark_all(&mut command).await {
+            release(context, &command.replacements);
+            return Err(error);
+        }
+        let replacements = match self.create_all(&command).await {
+            Ok(replacements) => replacements,
+            Err(error) => {
+                self.release_candidates(&command).await;
+                self.pause(&command);
+                return Err(error);
+            }
+        };
+        // Not before: the provisioner would launch nodes for the same pods.
+        context.cluster.update(|state| {
+            state.mark_for_deletion(command.provider_ids());
+            let until = command.created + context.settings.nomination_window();
+            command.destinations.iter().for_each(|node| state.nominate(&node.origin.provider_id, until));
+        });
+        for node in &command.destinations {
+            nominate(context, &node.pods, node.origin.claim.as_deref(), node.origin.node.as_deref());
+        }
+        Ok(Entry { command: Arc::new(command), replacements })
+    }
+
+    /// Taints all nodes and says why. Where nothing is launched, those that cannot be tainted are left out.
+    async fn mark_all(&self, command: &mut Command) -> Result<(), Error> {
+        let (context, reason) = (&self.context, command.reason);
+        let fixed = command.candidates.iter().filter(|it| it.pool.spec.replicas.is_some());
+        let fixed: Vec<String> = fixed.filter_map(|it| it.claim.metadata.name.clone()).collect();
+        context.cluster.update(|state| state.mark_pending_disruption(fixed.iter().map(String::as_str)));
+        let marked = join_all(command.candidates.iter().map(|it| begin(context, it, reason))).await;
+        let Some(error) = marked.iter().find_map(|marked| marked.as_ref().err().cloned()) else {
+            return Ok(());
+        };
+        let is_useless = marked.iter().all(Result::is_err) || !command.replacements.is_empty();
+        let mut is_marked = marked.iter().map(Result::is_ok);
+        let (kept, left): (Vec<_>, Vec<_>) = std::mem::take(&mut command.candidates)
+            .into_iter()
+            .partition(|_| is_marked.next().unwrap_or(false));
+        let given_up =
+            if is_useless { kept.iter().chain(&left).collect() } else { left.iter().collect::<Vec<_>>() };
+        release_all(context, &given_up).await;
+        if is_useless {
+            command.candidates = kept.into_iter().chain(left).collect();
+            return Err(error);
+        }
+        command.candidates = kept;
+        tracing::error!(error = %error, "failed to mark all nodes for disruption");
+        Ok(())
+    }
+
+    /// Creates all replacements, or none.
+    async fn create_all(&self, command: &Command) -> Result<Vec<Replacement>, Error> {
+        let context = &self.context;
+        let reason = command.reason.lower();
+        let created =
+            join_all(command.replacements.iter().map(|launch| create(context, &launch.new, reason)));
+        let created = created.await;
+        release(context, &command.replacements);
+        let failure = created.iter().find_map(|created| created.as_ref().err().cloned());
+        let claims: Vec<Arc<NodeClaim>> = created.into_iter().filter_map(Result::ok).collect();
+        let Some(error) = failure else {
+            let new = claims.into_iter().map(|claim| Replacement { claim, initialized: false });
+            return Ok(new.collect());
+        };
+        for claim in &claims {
+            finish::delete_replacement(context, claim).await;
+        }
+        Err(error)
+    }
+
+    /// Takes back what was done to the nodes of a command; those that are deleted already go.
+    async fn release_candidates(&self, command: &Command) {
+        let stay: Vec<&Candidate> = {
+            let state = self.context.cluster.read();
+            command.candidates.iter().filter(|it| finish::current(&state, &it.claim).is_some()).collect()
+        };
+        release_all(&self.context, &stay).await;
+    }
+
+    /// Leaves the pools of a command alone for a while.
+    fn pause(&self, command: &Command) {
+        let (mut inner, now) = (self.inner.lock(), self.context.now());
+        command.pools().into_iter().for_each(|pool| inner.pauses.failed(pool, command.reason, now));
+    }
+}
+
+/// Sets room aside for the claims of pools with a fixed number of nodes.
+fn reserve(context: &Context, launches: &[Launch]) -> Result<(), Error> {
+    context.cluster.update(|state| {
+        for (position, launch) in launches.iter().enumerate().filter(|(_, launch)| launch.is_static()) {
+            // What it may have is what it says now.
+            let limit = state.node_pools.named(launch.pool()).and_then(|pool| node_limit(pool));
+            if state.reserve(launch.pool(), limit, 1) == 0 {
+                for launch in launches[..position].iter().filter(|launch| launch.is_static()) {
+                    state.release(launch.pool(), 1);
+                }
+                let pool = launch.pool();
+                return Err(Error::Other(format!("nodepool node limit reached (NodePool={pool})")));
             }
         }
-        tracing::error!(
-            command = %command.text(), error = %error,
-            "failed terminating nodes while executing a disruption command"
-        );
-        context.cluster.update(|state| state.unmark_for_deletion(command.provider_ids()));
-        self.drop_command(key);
-    }
+        Ok(())
+    })
+}
+
+/// Takes back what [`reserve`] has set aside.
+fn release(context: &Context, launches: &[Launch]) {
+    context.cluster.update(|state| {
+        for launch in launches.iter().filter(|launch| launch.is_static()) {
+            state.release(launch.pool(), 1);
+        }
+    });
 }
 
 async fn begin(context: &Context, candidate: &Candidate, reason: Reason) -> Result<(), Error> {
@@ -184,77 +261,15 @@ async fn end(context: &Context, candidate: &Candidate) -> Result<(), Error> {
     mark::reason(context, &candidate.claim.key(), None).await
 }
 
-/// Tells users and metrics that a node goes.
-fn tell(context: &Context, command: &Command, candidate: &Candidate) {
-    let reason = command.reason.text();
-    for (about, kind) in
-        [(About::object(&*candidate.node), "Node"), (About::object(&*candidate.claim), "NodeClaim")]
-    {
-        let uid = about.uid.clone();
-        let message = format!("Disrupting {kind}: {reason}");
-        context.events.publish(&DISRUPTION_TERMINATING, about, message, &[&uid, reason]);
-    }
-    let claim = &candidate.claim;
-    let capacity_type = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::CAPACITY_TYPE));
-    let labels = [
-        command.reason.lower(),
-        candidate.pool_name(),
-        capacity_type.map_or("", String::as_str),
-        consolidation_policy(command.reason, candidate),
-        termination_mode(claim),
-    ];
-    context.metrics.add(&NODECLAIMS_DISRUPTED, &labels, 1.0);
-    #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
-    context.metrics.add(&PODS_DISRUPTION_INITIATED, &labels, candidate.pods.len() as f64);
-}
-
-/// The policy of the pool, where it is why.
-fn consolidation_policy(reason: Reason, candidate: &Candidate) -> &'static str {
-    match (reason.0, candidate.pool.spec.disruption.consolidation_policy) {
-        (DisruptionReason::Drifted | DisruptionReason::Unhealthy, _) => "",
-        (_, ConsolidationPolicy::WhenEmpty) => "when_empty",
-        (_, ConsolidationPolicy::WhenEmptyOrUnderutilized) => "when_empty_or_underutilized",
-        (_, ConsolidationPolicy::Balanced) => "balanced",
-    }
-}
-
-/// How the pods of a node go.
-fn termination_mode(claim: &NodeClaim) -> &'static str {
-    match claim.spec.termination_grace_period {
-        None => values::GRACEFUL,
-        Some(grace) if grace.as_nanos() <= 0 => values::FORCEFUL,
-        Some(_) => values::EVENTUAL,
-    }
-}
-
-impl Reconcile for Commands {
-    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
-        async move {
-            let (command, instances) = {
-                let inner = self.inner.lock();
-                let Some(command) = inner.commands.get(key) else { return Ok(Again::No) };
-                (Arc::clone(command), inner.instances.len())
-            };
-            let deleted = join_all(command.candidates.iter().map(|it| self.delete(&command, it))).await;
-            let Some(error) = deleted.into_iter().find_map(Result::err) else {
-                tracing::debug!(command = %command.text(), "command succeeded");
-                self.drop_command(key);
-                return Ok(Again::No);
-            };
-            if is_overdue(&command, instances, self.context.now()) {
-                let error = Error::Other(format!("command reached timeout, {error}"));
-                self.roll_back(key, &command, &error).await;
-                return Ok(Again::No);
-            }
-            tracing::debug!(command = %command.text(), error = %error, "command is not finished");
-            Ok(Again::After(INTERVAL))
+/// Takes back what was done to nodes.
+async fn release_all(context: &Context, candidates: &[&Candidate]) {
+    for released in join_all(candidates.iter().map(|it| end(context, it))).await {
+        if let Err(error) = released {
+            // The next look for leftovers tries again.
+            tracing::debug!(error = %error, "a disrupted node could not be released");
         }
-        .boxed()
     }
-}
-
-fn is_overdue(command: &Command, instances: usize, now: Timestamp) -> bool {
-    now.duration_since(command.created) > timeout(instances)
+    context.cluster.update(|state| state.unmark_for_deletion(candidates.iter().map(|it| &*it.provider_id)));
 }
 
 /// The controller.
@@ -263,23 +278,4 @@ pub(super) fn controller(context: &Context, commands: Arc<Commands>, queue: Arc<
     let wiring =
         Wiring { limiter: Some(Limiter::new(100.0, 1000)), ..Wiring::new(DISRUPTION_QUEUE, workers) };
     wiring.on(queue, commands)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_has_more_time_the_more_is_going_on() {
-        for (instances, expected) in [
-            (1, LEAST_TIME),
-            (7_500, LEAST_TIME),
-            (10_000, SignedDuration::from_secs(13 * 60 + 20)),
-            (40_000, SignedDuration::from_secs(53 * 60 + 20)),
-            (50_000, MOST_TIME),
-            (usize::MAX, MOST_TIME),
-        ] {
-            assert_eq!(timeout(instances), expected, "{instances}");
-        }
-    }
 }

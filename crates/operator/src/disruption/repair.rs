@@ -15,10 +15,9 @@ use std::time::Duration;
 use api::conditions::HasConditions;
 use api::names::annotations::DO_NOT_REPAIR;
 use api::names::conditions::node_claim::REBOOTING;
-use api::names::events;
+use api::names::{events, labels};
 use api::names::metrics::NODECLAIMS_UNHEALTHY_DISRUPTED;
-use api::names::values::{self, NO_RESERVED_CAPACITY, STATIC_AT_LIMIT};
-use api::names::labels;
+use api::names::values::{NO_RESERVED_CAPACITY, STATIC_AT_LIMIT};
 use api::nodeclaim::NodeClaim;
 use api::nodepool::DisruptionReason;
 use api::shared::ConditionStatus;
@@ -279,20 +278,15 @@ pub(super) fn log(command: &Command) {
 }
 
 /// Counts a node that goes or is booted again because it is broken.
-pub(super) fn count(context: &Context, candidate: &Candidate) {
+pub(super) fn count(context: &Context, candidate: &Candidate, termination_mode: &str) {
     let Some(repaired) = candidate.repaired.as_deref() else { return };
     let claim = &candidate.claim;
-    let mode = match candidate.drain_bound {
-        None => crate::node_claim::termination_mode(claim),
-        Some(bound) if bound <= GoDuration::ZERO => values::FORCEFUL,
-        Some(_) => values::EVENTUAL,
-    };
     let series = [
         &*snake_case(&repaired.resolution.condition),
         candidate.pool_name(),
         crate::node_claim::label(claim, labels::CAPACITY_TYPE),
         claim.status.as_ref().map_or("", |status| &status.image_id),
-        mode,
+        termination_mode,
     ];
     context.metrics.add(&NODECLAIMS_UNHEALTHY_DISRUPTED, &series, 1.0);
 }

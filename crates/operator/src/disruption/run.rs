@@ -1,51 +1,73 @@
 //! The loop that asks one method after the other whether there is anything to do.
 //!
-//! What a method has decided must hold for a while. Until then nothing else is decided; afterwards it is
-//! validated, and if it does not hold, the methods behind it have their turn.
+//! What a method with patience has decided waits; its nodes are as good as gone for whoever decides afterwards. When
+//! its time has come it is validated, alone, against the cluster as it is then, and begun or given up.
+//! What a method without patience has decided is begun at once, and everything is looked at anew.
 
+mod idle;
+mod runs;
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::conditions::HasConditions;
+use api::names::conditions::node_claim::{CONSOLIDATABLE, DRIFTED, INITIALIZED};
 use api::names::controllers::DISRUPTION;
-use api::names::events::UNCONSOLIDATABLE;
 use api::names::metrics::{DISRUPTION_ELIGIBLE_NODES, DISRUPTION_EVALUATION_DURATION};
 use cluster::costs::Costs;
-use cluster::state::Key;
+use cluster::state::{Change, Key, Object, State};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use runtime::Error;
+use runtime::compute::compute;
 use runtime::controller::{Again, Controller, Outcome, Reconcile};
 use runtime::queue::{Backoff, Queue};
 use tokio::time::Instant;
 
-use super::candidate::{self, Search};
 use super::command::Command;
+use super::decision::Decision;
+use super::glance::{Glance, Look, View, glance};
 use super::queue::Commands;
-use super::{Method, Pass, budget, leftovers};
+use super::scene::Scene;
+use super::{Method, budget, leftovers};
+use crate::catalogue::Types;
 use crate::wiring::Wiring;
 use crate::{Context, catalogue};
+use idle::Idle;
+use runs::Runs;
+use waiting::{Waiting, Waits};
 
 /// How often there is a look while there is nothing to do.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How often there is a look while the state cannot be relied on.
 const UNSYNCED: Duration = Duration::from_secs(1);
-
-/// What was decided and must hold for a while.
-#[derive(Clone, Debug)]
-struct Waiting {
-    /// Which method decided.
-    method: usize,
-    command: Command,
-    due: Timestamp,
-}
+/// How long changes are collected before there is a look.
+const DELAY: Duration = Duration::from_secs(1);
 
 struct Run {
     context: Context,
-    methods: Vec<Box<dyn Method>>,
+    methods: Arc<[Arc<dyn Method>]>,
     commands: Arc<Commands>,
-    waiting: Mutex<Option<Waiting>>,
+    waits: Mutex<Waits>,
+    /// When each method last found nothing, and in what.
+    idle: Mutex<Vec<Option<Idle>>>,
+    runs: Mutex<Runs>,
+}
+
+/// What a pass looks at.
+struct Pass {
+    types: Types,
+    glance: Glance,
+    /// Instances of commands that wait.
+    leaving: BTreeSet<Box<str>>,
+    scene: Option<Arc<Scene>>,
+    seen: cluster::state::Consolidated,
+    now: Timestamp,
 }
 
 impl Reconcile for Run {
@@ -57,6 +79,7 @@ impl Reconcile for Run {
 impl Run {
     async fn run(&self) -> Outcome {
         let now = self.context.now();
+        self.runs.lock().note("disruption-loop", now);
         let leftovers = {
             let state = self.context.cluster.read();
             budget::log_errors(&state);
@@ -65,129 +88,259 @@ impl Run {
             }
             leftovers::decide(&state, &self.commands.queued())
         };
-        leftovers::clean_up(&self.context, &leftovers).await?;
-        let waiting = self.waiting.lock().clone();
-        let mut first = 0;
-        if let Some(Waiting { method, command, due }) = waiting {
-            if now < due {
-                return Ok(Again::After(self.context.clock.until(due)));
-            }
-            *self.waiting.lock() = None;
-            if self.validate(&*self.methods[method], command).await? {
-                return Ok(Again::After(Duration::ZERO));
-            }
-            first = method + 1;
+        let mut failure = leftovers::clean_up(&self.context, &leftovers).await.err();
+        let types = catalogue::of_all(&self.context).await;
+        match self.validate_due(&types).await {
+            Ok(false) => {}
+            Ok(true) => return Ok(Again::After(Duration::ZERO)),
+            Err(error) => failure = Some(error),
         }
-        for (position, method) in self.methods.iter().enumerate().skip(first) {
-            if let Some(again) = self.ask(position, &**method).await? {
-                return Ok(again);
-            }
+        match self.ask_all(types).await {
+            Ok(Some(again)) => return Ok(again),
+            Ok(None) => {}
+            Err(error) => failure = Some(error),
         }
-        Ok(Again::After(INTERVAL))
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(Again::After(self.rest())),
+        }
     }
 
-    /// Lets a method decide; when to go on, if it decided anything.
-    async fn ask(&self, position: usize, method: &dyn Method) -> Result<Option<Again>, Error> {
-        let start = Instant::now();
-        let decided = self.decide(method).await;
+    /// How long there is nothing to do.
+    fn rest(&self) -> Duration {
+        let due = self.waits.lock().next_due();
+        due.map_or(INTERVAL, |due| self.context.clock.until(due).min(INTERVAL))
+    }
+
+    /// Lets the methods decide, one after the other; when to go on, if anything was begun or cannot be now.
+    async fn ask_all(&self, types: Types) -> Result<Option<Again>, Error> {
+        let mut failure = None;
+        let mut position = 0;
+        'anew: loop {
+            let Some(mut pass) = self.look(types.clone()).await else {
+                return Ok(Some(Again::After(UNSYNCED)));
+            };
+            while position < self.methods.len() {
+                match self.ask(position, &mut pass).await {
+                    Ok(Asked::Nothing) => position += 1,
+                    Ok(Asked::Begun) => return Ok(Some(Again::After(Duration::ZERO))),
+                    // The same method may find more in what is left.
+                    Ok(Asked::Waits) if self.waits.lock().is_due(self.context.now()) => {
+                        return Ok(Some(Again::After(Duration::ZERO)));
+                    }
+                    Ok(Asked::Waits) => continue 'anew,
+                    // What is wrong with one method does not keep the others from working.
+                    Err(error) => {
+                        failure = Some(error);
+                        position += 1;
+                    }
+                }
+            }
+            return failure.map_or(Ok(None), Err);
+        }
+    }
+
+    /// What there is to look at now; nothing while the state cannot be relied on.
+    async fn look(&self, types: Types) -> Option<Pass> {
+        let (context, methods) = (self.context.clone(), Arc::clone(&self.methods));
+        let (leaving, mut taken) = {
+            let waits = self.waits.lock();
+            (waits.instances(), waits.destinations())
+        };
+        taken.extend(self.commands.queued());
+        taken.extend(self.commands.destinations());
+        taken.extend(leaving.iter().cloned());
+        let pass = compute(move || {
+            let now = context.now();
+            let state = context.cluster.read();
+            if !state.is_synced(now) {
+                return None;
+            }
+            let look = Look { types: &types, taken: &taken, leaving: &leaving, costs: costs(&context), now };
+            let glance = glance(&state, methods.iter().map(AsRef::as_ref), look);
+            let seen = state.consolidated_at(now);
+            drop(state);
+            Some(Pass { types, glance, leaving, scene: None, seen, now })
+        });
+        let mut pass = pass.await?;
+        for notice in std::mem::take(&mut pass.glance.notices) {
+            notice.publish(&self.context.events);
+        }
+        self.tell_eligible(&pass.glance);
+        Some(pass)
+    }
+
+    /// Tells how many nodes there is something to do about, those included that wait.
+    fn tell_eligible(&self, glance: &Glance) {
+        let mut names = BTreeMap::<&str, BTreeSet<&str>>::new();
+        for (method, view) in self.methods.iter().zip(&glance.views) {
+            let of_reason = names.entry(method.reason().lower()).or_default();
+            of_reason.extend(view.candidates.iter().map(|candidate| &*candidate.provider_id));
+        }
+        let waits = self.waits.lock();
+        for command in waits.commands() {
+            names.entry(command.reason.lower()).or_default().extend(command.provider_ids());
+        }
+        for (reason, names) in names {
+            #[expect(clippy::cast_precision_loss, reason = "nobody has that many nodes")]
+            self.context.metrics.set(&DISRUPTION_ELIGIBLE_NODES, &[reason], names.len() as f64);
+        }
+    }
+
+    /// Lets a method decide.
+    async fn ask(&self, position: usize, pass: &mut Pass) -> Result<Asked, Error> {
+        let (method, start) = (Arc::clone(&self.methods[position]), Instant::now());
+        let asked = self.ask_method(position, &method, pass).await;
         let labels = [method.reason().lower(), method.consolidation_type()];
         let elapsed = start.elapsed().as_secs_f64();
         self.context.metrics.observe(&DISRUPTION_EVALUATION_DURATION, &labels, elapsed);
-        let commands = decided?;
+        let commands = asked?;
+        if commands.is_empty() {
+            return Ok(Asked::Nothing);
+        }
         let patience = method.patience();
         if patience.is_zero() {
-            let is_any = !commands.is_empty();
-            self.start(commands).await?;
-            return Ok(is_any.then_some(Again::After(Duration::ZERO)));
+            return self.start(commands).await.map(|()| Asked::Begun);
         }
-        // What must hold for a while is decided one by one.
-        let Some(command) = commands.into_iter().next() else { return Ok(None) };
         let due = self.context.now() + patience;
-        *self.waiting.lock() = Some(Waiting { method: position, command, due });
-        Ok(Some(Again::After(patience)))
+        let mut waits = self.waits.lock();
+        commands.into_iter().for_each(|command| waits.add(Waiting { method: position, command, due }));
+        Ok(Asked::Waits)
     }
 
-    async fn decide(&self, method: &dyn Method) -> Result<Vec<Command>, Error> {
+    async fn ask_method(
+        &self,
+        position: usize,
+        method: &Arc<dyn Method>,
+        pass: &mut Pass,
+    ) -> Result<Vec<Command>, Error> {
         let (context, reason) = (&self.context, method.reason());
-        let types = catalogue::of_all(context).await;
-        let queued = self.commands.queued();
-        let now = context.now();
-        let search = self.search(method, &types, &queued, now);
-        let (candidates, notices, refused, budgets) = {
-            let state = context.cluster.read();
-            let found = candidate::find(&state, search);
-            let (mut candidates, mut refused) = (Vec::new(), Vec::new());
-            for candidate in found.candidates {
-                match method.accepts(&state, &candidate) {
-                    Ok(()) => candidates.push(candidate),
-                    Err(Some(why)) => refused.push((candidate, why)),
-                    Err(None) => {}
-                }
-            }
-            let budgets = (!candidates.is_empty()).then(|| budget::budgets(&state, reason.0, now));
-            (candidates, found.notices, refused, budgets)
-        };
-        for notice in notices {
-            notice.publish(&context.events);
+        self.runs.lock().note(run_name(&**method), pass.now);
+        let View { mut candidates, mut budgets } = std::mem::take(&mut pass.glance.views[position]);
+        if candidates.is_empty() {
+            return Ok(Vec::new());
         }
-        for (candidate, why) in refused {
-            candidate.tell(&context.events, &UNCONSOLIDATABLE, &why);
-        }
-        #[expect(clippy::cast_precision_loss, reason = "nobody has that many nodes")]
-        context.metrics.set(&DISRUPTION_ELIGIBLE_NODES, &[reason.lower()], candidates.len() as f64);
-        let Some(budgets) = budgets else { return Ok(Vec::new()) };
         budget::publish(context, &budgets, reason);
-        let pass = Pass { context, search, now };
-        let mut commands = method.compute(pass, candidates, budgets).await?;
+        candidates.retain(|it| !self.commands.is_paused(it.pool_name(), reason, pass.now));
+        let idle = Idle::new(pass.seen, &candidates, &budgets, &pass.leaving, &pass.types);
+        let is_idle = candidates.is_empty() || {
+            let known = self.idle.lock();
+            known[position].as_ref().is_some_and(|last| last.holds(&idle, &context.cluster.read(), pass.now))
+        };
+        if is_idle {
+            return Ok(Vec::new());
+        }
+        let scene = self.scene(pass).await;
+        let asked = Arc::clone(method);
+        let decided =
+            compute(move || caught(&*asked, move |method| method.decide(&scene, candidates, &mut budgets)));
+        let Decision { mut commands, notices, measures, nothing } = decided.await?;
+        notices.into_iter().for_each(|notice| notice.publish(&context.events));
+        measures.iter().for_each(|measure| measure.publish(&context.metrics));
         commands.retain(|command| !command.candidates.is_empty());
+        self.idle.lock()[position] = (nothing && commands.is_empty()).then_some(idle);
         Ok(commands)
     }
 
-    fn search<'a>(
-        &self,
-        method: &dyn Method,
-        types: &'a catalogue::Types,
-        queued: &'a std::collections::BTreeSet<Box<str>>,
-        now: Timestamp,
-    ) -> Search<'a> {
-        // What this process itself writes says nothing about what pods cost their users.
-        let pod_deletion_cost = !self.context.settings.gates.pod_deletion_cost_management;
-        Search { types, queued, class: method.class(), costs: Costs { pod_deletion_cost }, now }
-    }
-
-    /// Carries out what still holds of a command; whether anything does.
-    async fn validate(&self, method: &dyn Method, command: Command) -> Result<bool, Error> {
-        let types = catalogue::of_all(&self.context).await;
-        let queued = self.commands.queued();
-        let now = self.context.now();
-        let pass = Pass { context: &self.context, search: self.search(method, &types, &queued, now), now };
-        match method.validate(pass, command).await? {
-            Ok(command) => {
-                self.start(vec![command]).await?;
-                Ok(true)
-            }
-            Err(invalid) => {
-                tracing::debug!(reason = method.reason().text(), error = %invalid, "abandoning a disruption");
-                Ok(false)
-            }
+    /// The scene of a pass, which is made when it is needed first.
+    async fn scene(&self, pass: &mut Pass) -> Arc<Scene> {
+        if let Some(scene) = &pass.scene {
+            return Arc::clone(scene);
         }
+        let (context, types, leaving) = (self.context.clone(), pass.types.clone(), pass.leaving.clone());
+        let now = pass.now;
+        let scene =
+            compute(move || Scene::new(&context.cluster.read(), &types, &context.settings, &leaving, now));
+        let scene = Arc::new(scene.await);
+        pass.scene = Some(Arc::clone(&scene));
+        scene
     }
 
     async fn start(&self, commands: Vec<Command>) -> Result<(), Error> {
         let started = join_all(commands.into_iter().map(|command| self.commands.start(command))).await;
-        started.into_iter().collect()
+        let is_any = started.iter().any(Result::is_ok);
+        for error in started.into_iter().filter_map(Result::err) {
+            if !is_any {
+                return Err(error);
+            }
+            // Those that could be begun are under way.
+            tracing::error!(error = %error, "failed to start a disruption");
+        }
+        Ok(())
+    }
+}
+
+/// What came of asking a method.
+enum Asked {
+    Nothing,
+    /// Something waits.
+    Waits,
+    /// Something is under way.
+    Begun,
+}
+
+fn costs(context: &Context) -> Costs {
+    // What this process itself writes says nothing about what pods cost their users.
+    Costs { pod_deletion_cost: !context.settings.gates.pod_deletion_cost_management }
+}
+
+fn run_name(method: &dyn Method) -> &'static str {
+    match method.consolidation_type() {
+        "" => method.reason().lower(),
+        kind => kind,
+    }
+}
+
+/// Asks a method something. One that panics fails, and nothing else does.
+fn caught<R>(method: &dyn Method, ask: impl FnOnce(&dyn Method) -> R) -> Result<R, Error> {
+    catch_unwind(AssertUnwindSafe(|| ask(method))).map_err(|_| {
+        let reason = method.reason().text();
+        Error::Other(format!("disrupting for reason {reason} failed, see above"))
+    })
+}
+
+/// Whether there may be something new to do after a change. Pods come and go all the time; what that means for nodes
+/// is seen in the next regular look.
+fn is_news(change: &Change) -> bool {
+    let conditions = |object: &Option<Object>| match object {
+        Some(Object::NodeClaim(claim)) => {
+            Some([CONSOLIDATABLE, DRIFTED, INITIALIZED].map(|condition| claim.is_true(condition)))
+        }
+        _ => None,
+    };
+    let generation = |object: &Option<Object>| match object {
+        Some(Object::NodePool(pool)) => pool.metadata.generation,
+        _ => None,
+    };
+    match change.object() {
+        Object::NodeClaim(_) => conditions(&change.old) != conditions(&change.new),
+        Object::NodePool(_) => generation(&change.old) != generation(&change.new),
+        _ => false,
     }
 }
 
 /// The controller.
 pub(super) fn controller(
     context: &Context,
-    methods: Vec<Box<dyn Method>>,
+    methods: Vec<Arc<dyn Method>>,
     commands: Arc<Commands>,
 ) -> Controller {
     // Errors that repeat must not stop consolidation for long.
     let queue = Arc::new(Queue::new(Backoff::millis(5, 10_000)));
     queue.add(Key::cluster(DISRUPTION));
-    let run = Run { context: context.clone(), methods, commands, waiting: Mutex::default() };
+    let woken = Arc::clone(&queue);
+    context.cluster.listen(Box::new(move |change: &Change, _: &State| {
+        if is_news(change) {
+            woken.add_after(Key::cluster(DISRUPTION), DELAY);
+        }
+    }));
+    let run = Run {
+        context: context.clone(),
+        idle: Mutex::new(methods.iter().map(|_| None).collect()),
+        methods: methods.into(),
+        commands,
+        waits: Mutex::default(),
+        runs: Mutex::default(),
+    };
     Wiring::new(DISRUPTION, 1).on(queue, Arc::new(run))
 }

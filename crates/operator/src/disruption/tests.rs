@@ -1,6 +1,11 @@
 //! What is decided about disruption, without a cluster.
 
 mod cluster;
+mod drifting;
+mod looping;
+mod queued;
+mod replacing;
+mod statics;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,6 +22,62 @@ use super::candidate::{Candidate, Found, Search, find};
 use super::{Class, leftovers};
 use crate::catalogue::Types;
 use crate::testing::{node_objects, pod_object, pool_object, state};
+
+mod decided {
+    //! What methods decide about a state.
+
+    use runtime::Settings;
+
+    use super::*;
+    use crate::disruption::decision::Decision;
+    use crate::disruption::glance::{Look, glance};
+    use crate::disruption::scene::Scene;
+    use crate::disruption::{Method, Reason};
+
+    /// What a method decides, with `TerminateFirstDrift` on or off, and what budgets leave.
+    pub(super) fn by(
+        method: &dyn Method,
+        state: &State,
+        types: &Types,
+        terminate_first: bool,
+    ) -> (Decision, usize) {
+        let mut settings = Settings::default();
+        settings.gates.terminate_first_drift = terminate_first;
+        let none = BTreeSet::new();
+        let look = Look { types, taken: &none, leaving: &none, costs: Costs::default(), now: now() };
+        let mut view = glance(state, [method], look).views.remove(0);
+        let scene = Scene::new(state, types, &Arc::new(settings), &none, now());
+        let decision = method.decide(&scene, view.candidates, &mut view.budgets);
+        (decision, view.budgets.values().map(|budget| budget.left().min(1000)).sum())
+    }
+
+    /// Commands in a few words, then what users are told.
+    pub(super) fn shown(decision: &Decision) -> Vec<String> {
+        let commands = decision.commands.iter().map(|it| it.short_text(&it.candidates[0]));
+        let notices = decision.notices.iter().filter(|it| it.event.reason == "DisruptionBlocked");
+        commands.chain(notices.map(|it| format!("{}: {}", it.about.name, it.message))).collect()
+    }
+
+    /// Conditions of a claim that has drifted since a time.
+    pub(super) fn drifted(since: &str) -> Value {
+        let condition = |kind: &str, at: &str| json!({"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": at});
+        let all =
+            ["Launched", "Registered", "Initialized"].map(|kind| condition(kind, "2026-01-01T00:00:00Z"));
+        json!({"status": {"conditions": [all[0], all[1], all[2], condition("Drifted", since)]}})
+    }
+
+    #[test]
+    fn reasons_have_their_names() {
+        let all = [
+            DisruptionReason::Underutilized,
+            DisruptionReason::Empty,
+            DisruptionReason::Drifted,
+            DisruptionReason::Unhealthy,
+        ];
+        assert_eq!(all.map(|it| Reason(it).text()), ["Underutilized", "Empty", "Drifted", "Unhealthy"]);
+        assert_eq!(all.map(|it| Reason(it).lower()), ["underutilized", "empty", "drifted", "unhealthy"]);
+    }
+}
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 
@@ -222,7 +283,7 @@ fn allowed(nodes: &[(Value, Value)], budgets_of_pool: &Value, marked: &[&str]) -
     }
     let mut state = state(&objects);
     state.mark_for_deletion(marked.iter().copied());
-    let all = budgets(&state, DisruptionReason::Empty, now());
+    let all = budgets(&state, DisruptionReason::Empty, &BTreeSet::new(), now());
     let budget = &all["p"];
     (budget.nodes, budget.allowed, budget.disrupting, budget.left())
 }
@@ -271,8 +332,24 @@ fn repair_is_not_kept_from_work_by_what_it_is_for() {
     let mut objects = vec![pool_object("p", &json!({}))];
     objects.extend(node_objects("n0", "p", &down, &json!({})));
     let state = state(&objects);
-    assert_eq!(budgets(&state, DisruptionReason::Unhealthy, now())["p"].disrupting, 0);
-    assert_eq!(budgets(&state, DisruptionReason::Drifted, now())["p"].disrupting, 1);
+    let disrupting = |reason| budgets(&state, reason, &BTreeSet::new(), now())["p"].disrupting;
+    assert_eq!(disrupting(DisruptionReason::Unhealthy), 0);
+    assert_eq!(disrupting(DisruptionReason::Drifted), 1);
+}
+
+#[test]
+fn what_waits_takes_of_the_budget() {
+    let mut objects = vec![pool_object("p", &json!({"spec": {"disruption": {"budgets": [{"nodes": "2"}]}}}))];
+    for name in ["n0", "n1", "n2"] {
+        objects.extend(node_objects(name, "p", &json!({}), &json!({})));
+    }
+    let mut state = state(&objects);
+    let leaving = BTreeSet::from(["kwok://n0".into()]);
+    let left = |state: &State| budgets(state, DisruptionReason::Empty, &leaving, now())["p"].left();
+    assert_eq!(left(&state), 1);
+    // Once it is under way it counts once.
+    state.mark_for_deletion(["kwok://n0"]);
+    assert_eq!(left(&state), 1);
 }
 
 #[test]
@@ -298,4 +375,26 @@ fn marks_that_nobody_needs_are_taken_back() {
     let state = one(&taint, &condition, &[]);
     let leftovers = leftovers::decide(&state, &BTreeSet::new());
     assert_eq!((&leftovers.nodes[0], &leftovers.claims[0]), (&Key::cluster("n1"), &Key::cluster("claim-n1")));
+}
+
+#[test]
+fn nothing_but_its_own_veto_and_missing_parts_keep_a_node_from_repair() {
+    let pod =
+        pod_object("a", "n1", &json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}));
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    let mut state = one(&protected, &json!({}), &[pod]);
+    let repairable = |state: &State| found(state, Class::Repair, &[]).candidates;
+    let candidate = &repairable(&state)[0];
+    assert!(candidate.initialized);
+    let text = "pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod=default/a)";
+    assert_eq!(candidate.blocked.as_deref(), Some(text));
+    state.nominate("kwok://n1", now() + jiff::SignedDuration::from_secs(20));
+    assert!(repairable(&state).is_empty());
+    let mut starting = one(&UNINITIALIZED(), &json!({}), &[]);
+    starting.nominate("kwok://n1", now() + jiff::SignedDuration::from_secs(20));
+    assert!(!repairable(&starting)[0].initialized);
+    let unregistered = json!({"metadata": {"labels": {
+        "karpenter.sh/initialized": "false", "karpenter.sh/registered": "false",
+    }}});
+    assert!(repairable(&one(&unregistered, &json!({}), &[])).is_empty());
 }

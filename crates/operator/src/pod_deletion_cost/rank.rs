@@ -156,12 +156,13 @@ fn classify(
     costs: Costs,
     now: Timestamp,
 ) -> Vec<Group> {
+    // Whatever is under way is marked.
     let queued = BTreeSet::new();
     let search = Search { types, queued: &queued, class: Class::Graceful, costs, now };
     let found = candidate::find(state, search).candidates;
     let candidates: BTreeSet<&str> = found.iter().map(|candidate| &*candidate.provider_id).collect();
-    let mut drifted = budget::budgets(state, DisruptionReason::Drifted, now);
-    let mut normal = budget::budgets(state, DisruptionReason::Underutilized, now);
+    let mut drifted = budget::budgets(state, DisruptionReason::Drifted, &queued, now);
+    let mut normal = budget::budgets(state, DisruptionReason::Underutilized, &queued, now);
     let mut take = |budgets: &mut Budgets, pool: &str| {
         budgets.get_mut(pool).is_some_and(budget::Budget::take)
     };

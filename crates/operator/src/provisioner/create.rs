@@ -1,5 +1,7 @@
 //! Creates a NodeClaim.
 
+use std::sync::Arc;
+
 use api::names::events::NOMINATED;
 use api::names::metrics::NODECLAIMS_CREATED;
 use api::nodeclaim::NodeClaim;
@@ -17,7 +19,7 @@ use crate::text::some;
 const SHOWN: usize = 5;
 
 /// Creates a claim, unless its NodePool has more than it may have by now. `reason` is why, as metrics write it.
-pub(crate) async fn create(context: &Context, new: &NewClaim, reason: &str) -> Result<(), Error> {
+pub(crate) async fn create(context: &Context, new: &NewClaim, reason: &str) -> Result<Arc<NodeClaim>, Error> {
     let pool = new.pool.metadata.name.as_deref().unwrap_or_default();
     check_limits(&context.cluster.read(), pool)?;
     let created = context.api.create::<NodeClaim>("", &new.claim).await?;
@@ -34,7 +36,7 @@ pub(crate) async fn create(context: &Context, new: &NewClaim, reason: &str) -> R
     let relaxed = if new.min_values_relaxed { "true" } else { "false" };
     context.metrics.add(&NODECLAIMS_CREATED, &[reason, pool, relaxed], 1.0);
     nominate(context, &new.pods, Some(name), None);
-    Ok(())
+    Ok(created)
 }
 
 /// Fails if a NodePool has more than it may have. What it may have is what it says now, not what it said when

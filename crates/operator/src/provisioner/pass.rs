@@ -301,7 +301,8 @@ fn look(context: &Context, types: &Types) -> Built {
     snapshot::build(&*state, &options, now)
 }
 
-fn options(settings: &Settings) -> Options {
+/// How places for pods are looked for.
+pub(crate) fn options(settings: &Settings) -> Options {
     Options {
         preferences: match settings.preference_policy {
             PreferencePolicy::Respect => Preferences::Respect,

@@ -8,7 +8,12 @@ use super::merge;
 
 /// The state of a cluster with these objects, each with its `kind`.
 pub(crate) fn state(objects: &[Value]) -> State {
-    let mut state = State::awaiting(Provider::Kwok, &[]);
+    state_of(Provider::Kwok, objects)
+}
+
+/// As [`state`], of another cloud.
+pub(crate) fn state_of(provider: Provider, objects: &[Value]) -> State {
+    let mut state = State::awaiting(provider, &[]);
     for object in objects {
         let kind = Kind::ALL.iter().find(|kind| object["kind"] == kind.name());
         let kind = kind.unwrap_or_else(|| panic!("{} is no kind", object["kind"]));

@@ -11,50 +11,62 @@ use serde_json::{Value, json};
 
 use crate::testing::{NODE_POOL, Operated, node_objects};
 
-const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
+pub(super) const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
 
 /// A cluster with a pool and some nodes of it, all of them quiet.
-fn cluster(budget: &str, nodes: &[&str]) -> Operated {
+pub(super) fn cluster(budget: &str, nodes: &[&str]) -> Operated {
+    cluster_by(budget, nodes, super::super::controllers)
+}
+
+/// As [`cluster`], with these controllers of disruption.
+pub(super) fn cluster_by(
+    budget: &str,
+    nodes: &[&str],
+    controllers: impl FnOnce(&crate::Context) -> Vec<runtime::controller::Controller>,
+) -> Operated {
     let cluster = Operated::by(|context| {
-        let mut all = super::super::controllers(context);
+        let mut all = controllers(context);
         all.extend(crate::node_pool::controllers(context));
         all
     });
     let disruption = format!("spec:\n  disruption: {{budgets: [{{nodes: '{budget}'}}]}}\n  template");
     cluster.apply(&NODE_POOL.replace("spec:\n  template", &disruption));
     for node in nodes {
-        add_node(&cluster, node, &json!({}));
+        add_node(&cluster, node, &json!({}), &json!({}));
     }
     cluster
 }
 
-fn add_node(cluster: &Operated, name: &str, of_node: &Value) {
-    let versions = [("v1", of_node), ("karpenter.sh/v1", &json!({}))];
-    for (mut object, (version, change)) in
-        node_objects(name, "default", &json!({}), &json!({})).into_iter().zip(versions)
+pub(super) fn add_node(cluster: &Operated, name: &str, of_node: &Value, of_claim: &Value) {
+    for (mut object, version) in
+        node_objects(name, "default", of_node, of_claim).into_iter().zip(["v1", "karpenter.sh/v1"])
     {
         object["apiVersion"] = version.into();
         object["metadata"].as_object_mut().unwrap().remove("uid");
-        crate::testing::merge(&mut object, change);
         cluster.apply(&object.to_string());
     }
 }
 
-fn pod(name: &str, node: &str) -> String {
-    json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
-        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]},
-    })
-    .to_string()
+pub(super) fn pod(name: &str, node: &str) -> String {
+    pod_asking(name, node, "0").to_string()
 }
 
-fn is_tainted(cluster: &Operated, node: &str) -> bool {
+/// A pod on a node that asks for some processor.
+pub(super) fn pod_asking(name: &str, node: &str, cpu: &str) -> Value {
+    let resources = json!({"requests": {"cpu": cpu}});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": resources}]},
+    })
+}
+
+pub(super) fn is_tainted(cluster: &Operated, node: &str) -> bool {
     let node = cluster.get(&format!("/api/v1/nodes/{node}")).unwrap();
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
     taints.iter().any(|taint| taint["key"] == "karpenter.sh/disrupted")
 }
 
-fn run(cluster: &mut Operated, seconds: u64) {
+pub(super) fn run(cluster: &mut Operated, seconds: u64) {
     cluster.run_for(Duration::from_secs(seconds));
 }
 
@@ -145,7 +157,7 @@ fn nodes_stay_that_are_not_quiet_or_whose_pool_never_consolidates() {
 fn what_another_process_began_is_taken_back() {
     let mut cluster = cluster("0", &[]);
     let taints = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
-    add_node(&cluster, "n1", &json!({"spec": {"taints": taints}}));
+    add_node(&cluster, "n1", &json!({"spec": {"taints": taints}}), &json!({}));
     let path = format!("{CLAIMS}/claim-n1");
     let mut conditions = cluster.get(&path).unwrap()["status"]["conditions"].as_array().unwrap().clone();
     conditions

@@ -1,0 +1,117 @@
+//! Replaces nodes that are no longer what their pool asks for.
+
+use std::time::Duration;
+
+use api::conditions::HasConditions;
+use api::names::conditions::node_claim::DRIFTED;
+use api::names::labels;
+use api::names::values::{NO_RESERVED_CAPACITY, capacity_type};
+use api::nodepool::DisruptionReason;
+use cluster::state::State;
+use jiff::Timestamp;
+
+use super::budget::Budgets;
+use super::candidate::Candidate;
+use super::command::Command;
+use super::decision::Decision;
+use super::scene::{Ask, Scene, Simulated};
+use super::{Class, Method, Reason};
+use crate::text::sentence;
+
+/// Replaces nodes that are no longer what their pool asks for, those that drifted first before the others.
+#[derive(Debug)]
+pub(super) struct Drift;
+
+impl Method for Drift {
+    fn reason(&self) -> Reason {
+        Reason(DisruptionReason::Drifted)
+    }
+
+    fn class(&self) -> Class {
+        Class::Eventual
+    }
+
+    fn consolidation_type(&self) -> &'static str {
+        ""
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
+        let is_ours = candidate.pool.spec.replicas.is_none() && candidate.claim.is_true(DRIFTED);
+        if is_ours { Ok(()) } else { Err(None) }
+    }
+
+    /// Nodes without pods go at once, as far as budgets allow. Of the others one is replaced, because the next one
+    /// relies on what this one leaves.
+    fn decide(&self, scene: &Scene, mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
+        candidates.sort_by(|a, b| order(a).cmp(&order(b)));
+        let mut decision = Decision { nothing: true, ..Decision::default() };
+        for candidate in candidates {
+            let Some(budget) = budgets.get_mut(candidate.pool_name()).filter(|budget| budget.left() > 0)
+            else {
+                // A budget may allow more at any time.
+                decision.nothing = false;
+                continue;
+            };
+            if candidate.pods.is_empty() {
+                budget.take();
+                decision.commands.push(Command::delete(self, vec![candidate], scene.now));
+                continue;
+            }
+            if !decision.commands.is_empty() {
+                break;
+            }
+            match replace(self, scene, candidate) {
+                Ok(command) => {
+                    budget.take();
+                    decision.commands.push(command);
+                    break;
+                }
+                Err((candidate, simulated)) => {
+                    let message = sentence(&simulated.summary());
+                    decision.notices.extend(candidate.blocked_notices(&message));
+                }
+            }
+        }
+        decision
+    }
+}
+
+/// Nodes without pods first, then those that drifted first; names decide among equals.
+fn order(candidate: &Candidate) -> (bool, Timestamp, &str) {
+    let since = candidate.claim.condition(DRIFTED).map(|condition| condition.last_transition_time.0);
+    (!candidate.pods.is_empty(), since.unwrap_or(Timestamp::MAX), candidate.name())
+}
+
+/// Replaces a node, or says what is wrong.
+fn replace(method: &Drift, scene: &Scene, candidate: Candidate) -> Result<Command, (Candidate, Simulated)> {
+    let simulated = scene.without(&[&candidate], &Ask::default());
+    if simulated.is_complete() {
+        return Ok(Command::after(method, vec![candidate], simulated, scene.now));
+    }
+    if scene.settings().gates.terminate_first_drift
+        && let Some(simulated) = with_its_own_reservation(scene, &candidate, &Ask::default())
+    {
+        let why = NO_RESERVED_CAPACITY;
+        return Ok(Command::terminate_first(method, candidate, simulated, why, scene.now));
+    }
+    Err((candidate, simulated))
+}
+
+/// The reservation that a node holds.
+pub(super) fn reservation<'c>(scene: &Scene, candidate: &'c Candidate) -> Option<&'c str> {
+    let key = scene.sets().reservation_id()?;
+    let is_reserved = candidate.label(labels::CAPACITY_TYPE) == capacity_type::RESERVED;
+    Some(candidate.label(key)).filter(|id| is_reserved && !id.is_empty())
+}
+
+/// What would happen if a node gave its reservation back before anything is launched; nothing if it holds none, or
+/// if that does not help.
+pub(super) fn with_its_own_reservation(scene: &Scene, candidate: &Candidate, ask: &Ask) -> Option<Simulated> {
+    let credit = Some(reservation(scene, candidate)?.into());
+    let simulated = scene.without(&[candidate], &Ask { credit, ..ask.clone() });
+    simulated.is_complete().then_some(simulated)
+}

@@ -1,0 +1,87 @@
+//! What every method could do something about now. Entry: [`glance`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::names::events::UNCONSOLIDATABLE;
+use cluster::costs::Costs;
+use cluster::state::State;
+use jiff::Timestamp;
+
+use super::budget::{Budgets, budgets};
+use super::candidate::{Candidate, Search, find};
+use super::decision::Notice;
+use super::{Class, Method};
+use crate::catalogue::Types;
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look<'a> {
+    /// What every pool can choose from.
+    pub(crate) types: &'a Types,
+    /// Instances that are no candidates: they are being disrupted, or others rely on them.
+    pub(crate) taken: &'a BTreeSet<Box<str>>,
+    /// Instances that are as good as gone.
+    pub(crate) leaving: &'a BTreeSet<Box<str>>,
+    /// What pods cost.
+    pub(crate) costs: Costs,
+    /// One time for all.
+    pub(crate) now: Timestamp,
+}
+
+/// What a method could do something about.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    /// Nodes that it accepts.
+    pub(crate) candidates: Vec<Candidate>,
+    /// What budgets allow for its reason.
+    pub(crate) budgets: Budgets,
+}
+
+/// What methods could do something about, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Glance {
+    /// For each method.
+    pub(crate) views: Vec<View>,
+    /// What users are told.
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// What methods could do something about.
+pub(crate) fn glance<'m>(
+    state: &State,
+    methods: impl IntoIterator<Item = &'m dyn Method>,
+    look: Look<'_>,
+) -> Glance {
+    let mut glance = Glance::default();
+    let mut found = BTreeMap::<Class, Vec<Candidate>>::new();
+    for method in methods {
+        let class = method.class();
+        let candidates = found.entry(class).or_insert_with(|| {
+            let found = find(state, search(look, class));
+            // What keeps a node from any disruption keeps it from a graceful one, too, and is told once.
+            if class == Class::Graceful {
+                glance.notices.extend(found.notices);
+            }
+            found.candidates
+        });
+        glance.notices.extend(method.notices(state, look.now));
+        let mut view = View::default();
+        for candidate in candidates.iter() {
+            match method.accepts(state, candidate) {
+                Ok(()) => view.candidates.push(candidate.clone()),
+                Err(Some(why)) if class == Class::Repair => glance.notices.extend(candidate.blocked_notices(&why)),
+                Err(Some(why)) => glance.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, "")),
+                Err(None) => {}
+            }
+        }
+        if !view.candidates.is_empty() {
+            view.budgets = budgets(state, method.reason().0, look.leaving, look.now);
+        }
+        glance.views.push(view);
+    }
+    glance
+}
+
+fn search(look: Look<'_>, class: Class) -> Search<'_> {
+    Search { types: look.types, queued: look.taken, class, costs: look.costs, now: look.now }
+}

@@ -1,0 +1,138 @@
+//! Commands that must hold for a while before they are begun, and what becomes of them then.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::names::metrics::DISRUPTION_FAILED_VALIDATIONS;
+use api::nodepool::DisruptionReason;
+use jiff::Timestamp;
+use runtime::Error;
+use runtime::compute::compute;
+
+use super::{Run, caught, costs};
+use crate::catalogue::Types;
+use crate::disruption::Method;
+use crate::disruption::command::Command;
+use crate::disruption::decision::Invalid;
+use crate::disruption::glance::{Look, glance};
+use crate::disruption::scene::Scene;
+
+/// A command that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    /// Which method decided.
+    pub(super) method: usize,
+    pub(super) command: Command,
+    pub(super) due: Timestamp,
+}
+
+/// Commands that wait, those decided first before the others. Their nodes have nothing to do with each other.
+#[derive(Debug, Default)]
+pub(super) struct Waits(Vec<Waiting>);
+
+impl Waits {
+    pub(super) fn add(&mut self, waiting: Waiting) {
+        self.0.push(waiting);
+    }
+
+    pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
+        self.0.iter().map(|waiting| &waiting.command)
+    }
+
+    /// The instances that are as good as gone.
+    pub(super) fn instances(&self) -> BTreeSet<Box<str>> {
+        self.commands().flat_map(Command::provider_ids).map(Into::into).collect()
+    }
+
+    /// The instances that commands rely on.
+    pub(super) fn destinations(&self) -> BTreeSet<Box<str>> {
+        let nodes = self.commands().flat_map(|command| &command.destinations);
+        nodes.map(|node| node.origin.provider_id.clone()).collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.0.iter().map(|waiting| waiting.due).min()
+    }
+
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        self.next_due().is_some_and(|due| due <= now)
+    }
+
+    fn take_due(&mut self, now: Timestamp) -> Option<Waiting> {
+        let position = self.0.iter().position(|waiting| waiting.due <= now)?;
+        Some(self.0.remove(position))
+    }
+}
+
+impl Run {
+    /// Begins the first command whose time has come and that still holds; whether there was one.
+    ///
+    /// Only one, because the next one must be validated against what this one leaves.
+    pub(super) async fn validate_due(&self, types: &Types) -> Result<bool, Error> {
+        let mut failure = None;
+        loop {
+            let due = self.waits.lock().take_due(self.context.now());
+            let Some(Waiting { method, command, .. }) = due else { break };
+            let method = &self.methods[method];
+            let before = command.clone();
+            match self.validate(method, command, types).await {
+                Ok(Ok(command)) => {
+                    self.count_failed(&before, before.candidates.len() - command.candidates.len());
+                    match self.start(vec![command]).await {
+                        Ok(()) => return Ok(true),
+                        Err(error) => failure = Some(error),
+                    }
+                }
+                Ok(Err(invalid)) => self.reject(&before, &invalid),
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(false), Err)
+    }
+
+    /// What still holds of a command. Commands that were decided after it do not matter.
+    async fn validate(
+        &self,
+        method: &Arc<dyn Method>,
+        command: Command,
+        types: &Types,
+    ) -> Result<Result<Command, Invalid>, Error> {
+        let (context, method, types) = (self.context.clone(), Arc::clone(method), types.clone());
+        let taken = self.commands.queued();
+        let validated = compute(move || {
+            let now = context.now();
+            let none = BTreeSet::new();
+            let (scene, view) = {
+                let state = context.cluster.read();
+                let look = Look { types: &types, taken: &taken, leaving: &none, costs: costs(&context), now };
+                let view = glance(&state, [&*method], look).views.pop().unwrap_or_default();
+                (Scene::new(&state, &types, &context.settings, &none, now), view)
+            };
+            let mut budgets = view.budgets;
+            caught(&*method, |method| method.validate(&scene, command, view.candidates, &mut budgets))
+        });
+        validated.await
+    }
+
+    fn reject(&self, command: &Command, invalid: &Invalid) {
+        tracing::debug!(reason = command.reason.text(), error = %invalid, "abandoning a disruption");
+        if invalid.cause.is_counted() {
+            self.count_failed(command, command.candidates.len());
+        }
+        // An empty node that is not empty any more is no news.
+        if command.reason.0 == DisruptionReason::Underutilized {
+            for notice in command.rejected_notices(invalid.cause) {
+                notice.publish(&self.context.events);
+            }
+        }
+    }
+
+    fn count_failed(&self, command: &Command, count: usize) {
+        if count > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "nobody has that many nodes")]
+            let count = count as f64;
+            let labels = [command.consolidation_type];
+            self.context.metrics.add(&DISRUPTION_FAILED_VALIDATIONS, &labels, count);
+        }
+    }
+}

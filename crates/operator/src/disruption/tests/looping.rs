@@ -1,0 +1,202 @@
+//! How the loop deals with methods.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use api::names::metrics::{DISRUPTION_DECISIONS, DISRUPTION_FAILED_VALIDATIONS};
+
+use super::cluster::{add_node, cluster_by, is_tainted, pod, run};
+use super::*;
+use crate::disruption::budget::{Budget, Budgets};
+use crate::disruption::command::Command;
+use crate::disruption::decision::{Cause, Decision, Invalid};
+use crate::disruption::emptiness::Emptiness;
+use crate::disruption::queue::{self, Commands};
+use crate::disruption::scene::Scene;
+use crate::disruption::{Method, Reason, run as looping};
+use crate::testing::Operated;
+
+/// Consolidates so many nodes at a time, whatever is on them.
+#[derive(Default)]
+struct Fake {
+    batch: usize,
+    asked: AtomicUsize,
+    finds_nothing: AtomicBool,
+    panics: AtomicBool,
+}
+
+impl Method for Fake {
+    fn reason(&self) -> Reason {
+        Reason(DisruptionReason::Underutilized)
+    }
+
+    fn class(&self) -> Class {
+        Class::Graceful
+    }
+
+    fn consolidation_type(&self) -> &'static str {
+        "multi"
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(15)
+    }
+
+    fn accepts(&self, _: &State, _: &Candidate) -> Result<(), Option<String>> {
+        Ok(())
+    }
+
+    fn decide(&self, scene: &Scene, mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        assert!(!self.panics.load(Ordering::Relaxed), "on purpose");
+        candidates.truncate(self.batch);
+        candidates.retain(|it| budgets.get_mut(it.pool_name()).is_some_and(Budget::take));
+        let nothing = self.finds_nothing.load(Ordering::Relaxed);
+        let commands = if nothing { vec![] } else { vec![Command::delete(self, candidates, scene.now)] };
+        Decision { commands, nothing, ..Decision::default() }
+    }
+
+    fn validate(
+        &self,
+        _: &Scene,
+        command: Command,
+        candidates: Vec<Candidate>,
+        budgets: &mut Budgets,
+    ) -> Result<Command, Invalid> {
+        let is_left = |it: &Candidate| candidates.iter().any(|now| now.name() == it.name());
+        if !command.candidates.iter().all(is_left) {
+            return Err(Invalid::new(Cause::Churn, "candidates are no longer valid"));
+        }
+        let take = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(Budget::take);
+        if !command.candidates.iter().all(take) {
+            return Err(Invalid::new(Cause::Budget, "a budget no longer allows the disruption"));
+        }
+        Ok(command)
+    }
+}
+
+/// A cluster with some nodes and these methods.
+fn cluster(budget: &str, nodes: &[&str], methods: Vec<Arc<dyn Method>>) -> Operated {
+    cluster_by(budget, nodes, |context| {
+        let (commands, queue) = Commands::new(context);
+        vec![
+            looping::controller(context, methods, Arc::clone(&commands)),
+            queue::controller(context, commands, queue),
+        ]
+    })
+}
+
+fn fake(batch: usize) -> Arc<Fake> {
+    Arc::new(Fake { batch, ..Fake::default() })
+}
+
+#[test]
+fn several_commands_wait_at_the_same_time_but_no_more_than_the_budget_allows() {
+    let names = ["n1", "n2", "n3", "n4"];
+    let mut cluster = cluster("2", &names, vec![fake(1)]);
+    let finalizers = json!({"metadata": {"finalizers": ["test/stays"]}});
+    for name in names {
+        cluster.patch(&format!("/apis/karpenter.sh/v1/nodeclaims/claim-{name}"), &finalizers);
+    }
+    run(&mut cluster, 14);
+    assert!(names.iter().all(|name| !is_tainted(&cluster, name)));
+    run(&mut cluster, 4);
+    // Both were decided at once, and were begun at once.
+    assert_eq!(names.map(|name| is_tainted(&cluster, name)), [true, true, false, false]);
+    run(&mut cluster, 120);
+    assert_eq!(names.map(|name| is_tainted(&cluster, name)), [true, true, false, false]);
+    let decisions =
+        cluster.context.metrics.value(&DISRUPTION_DECISIONS, &["delete", "underutilized", "multi"]);
+    assert_eq!(decisions, Some(2.0));
+    // Those that are gone make way for others.
+    for name in ["n1", "n2"] {
+        let claim = format!("/apis/karpenter.sh/v1/nodeclaims/claim-{name}");
+        cluster.patch(&claim, &json!({"metadata": {"finalizers": null}}));
+        cluster.delete(&format!("/api/v1/nodes/{name}"));
+    }
+    run(&mut cluster, 30);
+    assert!(is_tainted(&cluster, "n3") && is_tainted(&cluster, "n4"));
+}
+
+#[test]
+fn what_waits_keeps_its_budget_from_other_methods() {
+    // Emptiness has its turn first, and takes all of the budget.
+    let mut cluster = cluster("1", &["n1"], vec![Arc::new(Emptiness), fake(1)]);
+    add_node(&cluster, "n2", &json!({}), &json!({}));
+    cluster.apply(&pod("a", "n2"));
+    run(&mut cluster, 25);
+    let decisions =
+        |labels: &[&str]| cluster.context.metrics.value(&DISRUPTION_DECISIONS, labels).unwrap_or_default();
+    assert_eq!(decisions(&["delete", "empty", "empty"]), 1.0);
+    assert_eq!(decisions(&["delete", "underutilized", "multi"]), 0.0);
+}
+
+#[test]
+fn users_are_told_that_a_consolidation_of_several_nodes_did_not_hold() {
+    let mut cluster = cluster("100%", &["n1", "n2"], vec![fake(2)]);
+    run(&mut cluster, 10);
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    cluster.patch("/api/v1/nodes/n1", &protected);
+    run(&mut cluster, 8);
+    assert!(!is_tainted(&cluster, "n1") && !is_tainted(&cluster, "n2"));
+    let told = cluster.context.events.published();
+    let told: Vec<_> = told.iter().filter(|event| &*event.reason == "ConsolidationRejected").collect();
+    assert_eq!(told.len(), 4);
+    assert!(told[0].message.starts_with(
+        "Consolidation rejected: delete: [n1] (part of 2-node consolidation), reason: churn (savings: $"
+    ));
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&DISRUPTION_FAILED_VALIDATIONS, &["multi"]), Some(2.0));
+    // The one that is left goes by itself.
+    run(&mut cluster, 20);
+    assert!(!is_tainted(&cluster, "n1") && is_tainted(&cluster, "n2"));
+}
+
+#[test]
+fn a_budget_that_shrinks_meanwhile_is_obeyed() {
+    let mut cluster = cluster("2", &["n1", "n2"], vec![fake(2)]);
+    run(&mut cluster, 10);
+    let change = json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    run(&mut cluster, 8);
+    assert!(!is_tainted(&cluster, "n1") && !is_tainted(&cluster, "n2"));
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&DISRUPTION_FAILED_VALIDATIONS, &["multi"]), Some(2.0));
+}
+
+#[test]
+fn a_method_that_fails_does_not_keep_the_others_from_working() {
+    let broken = fake(1);
+    broken.panics.store(true, Ordering::Relaxed);
+    let methods: Vec<Arc<dyn Method>> = vec![Arc::clone(&broken) as Arc<dyn Method>, Arc::new(Emptiness)];
+    let mut cluster = cluster("100%", &["n1"], methods);
+    run(&mut cluster, 40);
+    assert_eq!(cluster.claims().len(), 0);
+    // It is asked again and again, but not all the time.
+    let asked = broken.asked.load(Ordering::Relaxed);
+    assert!((2..40).contains(&asked), "{asked}");
+}
+
+#[test]
+fn a_method_that_found_nothing_is_not_asked_again_until_something_changes() {
+    let idle = fake(1);
+    idle.finds_nothing.store(true, Ordering::Relaxed);
+    let mut cluster = cluster("100%", &["n1"], vec![Arc::clone(&idle) as Arc<dyn Method>]);
+    run(&mut cluster, 30);
+    let asked = || idle.asked.load(Ordering::Relaxed);
+    let before = asked();
+    run(&mut cluster, 120);
+    assert_eq!(asked(), before);
+    // A node that comes, a budget that changes, five minutes that pass.
+    add_node(&cluster, "n2", &json!({}), &json!({}));
+    run(&mut cluster, 15);
+    let after_node = asked();
+    assert!(after_node > before);
+    let change = json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    run(&mut cluster, 15);
+    let after_budget = asked();
+    assert!(after_budget > after_node);
+    run(&mut cluster, 6 * 60);
+    assert!(asked() > after_budget);
+}

@@ -1,0 +1,236 @@
+//! What becomes of commands that are under way.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use runtime::Settings;
+use testkit::World;
+use units::GoDuration;
+
+use super::cluster::{CLAIMS, add_node, cluster_by, is_tainted, pod_asking, run};
+use super::decided::drifted;
+use super::replacing::{bring_up, new_claims};
+use super::*;
+use crate::disruption::command::Command;
+use crate::disruption::drift::Drift;
+use crate::disruption::queue::{self, Commands};
+use crate::disruption::scene::{Ask, Scene};
+use crate::disruption::static_drift::{StaticDrift, one_for_one};
+use crate::testing::{NODE_CLASS, Operated};
+
+const SINCE: &str = "2026-01-01T00:10:00Z";
+
+/// A cluster with some nodes, each with a pod that asks for three of its four processors, and nobody who decides.
+fn queueing(nodes: &[&str]) -> (Operated, Arc<Commands>) {
+    let kept = Mutex::new(None);
+    let mut cluster = cluster_by("100%", &[], |context| {
+        let (commands, queue) = Commands::new(context);
+        *kept.lock() = Some(Arc::clone(&commands));
+        vec![queue::controller(context, commands, queue)]
+    });
+    for node in nodes {
+        add_node(&cluster, node, &json!({}), &json!({"metadata": {"finalizers": ["test/stays"]}}));
+        cluster.apply(&pod_asking(&format!("on-{node}"), node, "3").to_string());
+    }
+    run(&mut cluster, 2);
+    (cluster, kept.into_inner().unwrap())
+}
+
+fn scene(cluster: &Operated) -> Scene {
+    let types = [("default".into(), Arc::from(kwok::built_in()))].into();
+    let (now, none) = (cluster.context.now(), BTreeSet::new());
+    Scene::new(&cluster.context.cluster.read(), &types, &cluster.context.settings, &none, now)
+}
+
+fn candidates(scene: &Scene, names: &[&str]) -> Vec<Candidate> {
+    let queued = BTreeSet::new();
+    let (types, class) = (scene.types(), Class::Eventual);
+    let search = Search { types, queued: &queued, class, costs: Costs::default(), now: scene.now };
+    let mut found = find(scene.state(), search).candidates;
+    found.retain(|it| names.contains(&it.name()));
+    found
+}
+
+/// Replaces nodes.
+fn replace(cluster: &Operated, commands: &Commands, names: &[&str], drain_bound: Option<GoDuration>) {
+    let scene = scene(cluster);
+    let mut gone = candidates(&scene, names);
+    assert_eq!(gone.len(), names.len());
+    let simulated = scene.without(&gone.iter().collect::<Vec<_>>(), &Ask::default());
+    gone.iter_mut().for_each(|it| it.drain_bound = drain_bound);
+    let command = Command::after(&Drift, gone, simulated, scene.now);
+    assert_eq!(command.decision(), "replace");
+    cluster.block_on(commands.start(command)).unwrap();
+}
+
+fn is_deleting(cluster: &Operated, node: &str) -> bool {
+    !cluster.ours(&format!("nodeclaims/claim-{node}"))["metadata"]["deletionTimestamp"].is_null()
+}
+
+#[test]
+fn a_node_is_disrupted_once_at_a_time() {
+    let (cluster, commands) = queueing(&["n1", "n2"]);
+    replace(&cluster, &commands, &["n1"], None);
+    let scene = scene(&cluster);
+    let command = Command::delete(&Drift, candidates(&scene, &["n1", "n2"]), scene.now);
+    assert_eq!(command.candidates.len(), 1, "what is given up is no candidate");
+    let again = Command { candidates: vec![], ..command };
+    assert_eq!(again.decision(), "no-op");
+    assert_eq!(commands.queued(), BTreeSet::from(["kwok://n1".into()]));
+}
+
+#[test]
+fn commands_do_not_wait_for_each_other() {
+    let (mut cluster, commands) = queueing(&["n1", "n2"]);
+    replace(&cluster, &commands, &["n1"], None);
+    let first = new_claims(&cluster);
+    replace(&cluster, &commands, &["n2"], None);
+    let second: Vec<String> = new_claims(&cluster).into_iter().filter(|it| !first.contains(it)).collect();
+    bring_up(&cluster, &second[0]);
+    run(&mut cluster, 3);
+    assert!(is_deleting(&cluster, "n2") && !is_deleting(&cluster, "n1"));
+    assert!(is_tainted(&cluster, "n1"));
+    assert_eq!(commands.queued().len(), 1);
+    bring_up(&cluster, &first[0]);
+    run(&mut cluster, 3);
+    assert!(is_deleting(&cluster, "n1") && commands.queued().is_empty());
+}
+
+#[test]
+fn a_node_that_somebody_else_deletes_does_not_stop_the_others() {
+    let (mut cluster, commands) = queueing(&["n1", "n2"]);
+    replace(&cluster, &commands, &["n1", "n2"], None);
+    let remove = |name: &str| {
+        cluster.delete(&format!("{CLAIMS}/claim-{name}"));
+        cluster.patch(&format!("{CLAIMS}/claim-{name}"), &json!({"metadata": {"finalizers": null}}));
+    };
+    remove("n1");
+    run(&mut cluster, 5);
+    assert!(is_tainted(&cluster, "n2") && !is_deleting(&cluster, "n2"));
+    for claim in new_claims(&cluster) {
+        bring_up(&cluster, &claim);
+    }
+    run(&mut cluster, 3);
+    assert!(is_deleting(&cluster, "n2") && commands.queued().is_empty());
+}
+
+#[test]
+fn a_command_ends_with_its_last_node() {
+    let (mut cluster, commands) = queueing(&["n1"]);
+    replace(&cluster, &commands, &["n1"], None);
+    cluster.delete(&format!("{CLAIMS}/claim-n1"));
+    run(&mut cluster, 3);
+    assert!(commands.queued().is_empty());
+    // Its pods need what was launched for them.
+    assert_eq!(new_claims(&cluster).len(), 1);
+}
+
+#[test]
+fn what_succeeds_late_has_succeeded() {
+    let (mut cluster, commands) = queueing(&["n1"]);
+    replace(&cluster, &commands, &["n1"], None);
+    let fault = embedded::faults::Rule::on("", "", 0.0, embedded::faults::Fault::Cut);
+    cluster.faults.set_rules(vec![fault]);
+    cluster.run_for(Duration::from_secs(10 * 60 - 2));
+    bring_up(&cluster, &new_claims(&cluster)[0]);
+    let slow = embedded::faults::Fault::DelayedReply(Duration::from_secs(20));
+    cluster.faults.set_rules(vec![embedded::faults::Rule::on("delete", "nodeclaims", 1.0, slow)]);
+    run(&mut cluster, 40);
+    assert!(is_deleting(&cluster, "n1") && commands.queued().is_empty());
+    assert!(is_tainted(&cluster, "n1"));
+    assert_eq!(new_claims(&cluster).len(), 1);
+}
+
+#[test]
+fn the_pods_of_a_node_get_the_time_that_was_decided() {
+    let (mut cluster, commands) = queueing(&["n1"]);
+    replace(&cluster, &commands, &["n1"], Some(GoDuration::from_secs(60)));
+    let stamp = |cluster: &Operated| {
+        let claim = cluster.ours("nodeclaims/claim-n1");
+        claim["metadata"]["annotations"]["karpenter.sh/nodeclaim-termination-timestamp"].clone()
+    };
+    run(&mut cluster, 30);
+    assert!(stamp(&cluster).is_null(), "not before it is deleted");
+    bring_up(&cluster, &new_claims(&cluster)[0]);
+    run(&mut cluster, 3);
+    assert!(is_deleting(&cluster, "n1"));
+    let due: Timestamp = stamp(&cluster).as_str().unwrap().parse().unwrap();
+    let left = due.duration_since(cluster.context.now());
+    assert!((50..=60).contains(&left.as_secs()), "{left}");
+}
+
+/// A pool that must have one node and may have two, whose node has drifted.
+fn fixed() -> (Operated, Arc<Commands>) {
+    let kept = Mutex::new(None);
+    let mut settings = Settings::default();
+    settings.gates.static_capacity = true;
+    let mut cluster = Operated::with(World::new(1), settings, |context| {
+        let (commands, queue) = Commands::new(context);
+        *kept.lock() = Some(Arc::clone(&commands));
+        let mut all = crate::node_pool::controllers(context);
+        all.push(queue::controller(context, commands, queue));
+        all
+    });
+    let pool = crate::testing::NODE_POOL
+        .replace("spec:\n  template", "spec:\n  replicas: 1\n  limits: {nodes: 2}\n  template");
+    cluster.apply(&format!("{NODE_CLASS}\n---\n{pool}"));
+    add_node(&cluster, "n1", &json!({}), &drifted(SINCE));
+    run(&mut cluster, 2);
+    (cluster, kept.into_inner().unwrap())
+}
+
+fn pool_claims(cluster: &Operated) -> (usize, usize, usize, u64) {
+    let state = cluster.context.cluster.read();
+    let claims = state.pool_claims("default");
+    (claims.active.len(), claims.pending_disruption.len(), claims.deleting.len(), state.reserved("default"))
+}
+
+fn start_fixed(cluster: &Operated, commands: &Commands) -> Result<(), runtime::Error> {
+    let scene = scene(cluster);
+    let candidate = candidates(&scene, &["n1"]).remove(0);
+    cluster.block_on(commands.start(one_for_one(&StaticDrift, &scene, candidate)))
+}
+
+#[test]
+fn a_fixed_pool_gets_one_node_for_another_within_its_limit() {
+    let (mut cluster, commands) = fixed();
+    start_fixed(&cluster, &commands).unwrap();
+    let new = new_claims(&cluster);
+    let claim = cluster.ours(&format!("nodeclaims/{}", new[0]));
+    assert_eq!(claim["metadata"]["labels"]["karpenter.sh/nodepool"], "default");
+    assert!(claim["spec"]["requirements"].as_array().unwrap().len() >= 2);
+    // What was set aside is given back once the claim counts itself, and the old one goes.
+    assert_eq!(pool_claims(&cluster), (1, 0, 1, 0));
+    bring_up(&cluster, &new[0]);
+    run(&mut cluster, 3);
+    assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn a_fixed_pool_that_cannot_have_another_node_is_left_as_it_is() {
+    let (cluster, commands) = fixed();
+    cluster.context.cluster.update(|state| state.reserve("default", Some(2), 1));
+    let error = start_fixed(&cluster, &commands).unwrap_err();
+    assert!(error.to_string().contains("node limit reached"), "{error}");
+    assert_eq!(pool_claims(&cluster), (1, 0, 0, 1));
+    assert!(!is_tainted(&cluster, "n1"));
+}
+
+#[test]
+fn a_fixed_pool_whose_replacement_fails_has_its_node_back() {
+    use embedded::faults::{Fault, Rule};
+    let (mut cluster, commands) = fixed();
+    cluster.faults.set_rules(vec![Rule::on("create", "nodeclaims", 1.0, Fault::InternalError)]);
+    start_fixed(&cluster, &commands).unwrap_err();
+    assert_eq!(pool_claims(&cluster), (1, 0, 0, 0));
+    // Nor is anything kept if the node cannot even be tainted.
+    cluster.faults.set_rules(vec![Rule::on("patch", "nodes", 1.0, Fault::InternalError)]);
+    start_fixed(&cluster, &commands).unwrap_err();
+    assert_eq!(pool_claims(&cluster), (1, 0, 0, 0));
+    cluster.faults.set_rules(Vec::new());
+    start_fixed(&cluster, &commands).unwrap();
+    cluster.delete(&format!("{CLAIMS}/{}", new_claims(&cluster)[0]));
+    run(&mut cluster, 3);
+    assert_eq!(pool_claims(&cluster), (1, 0, 0, 0));
+    assert!(!is_tainted(&cluster, "n1"));
+}
