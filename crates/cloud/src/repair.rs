@@ -87,10 +87,7 @@ impl Policies {
             _ => {
                 let names: Vec<String> =
                     fallbacks.iter().map(|fallback| named(&all[*fallback].rule)).collect();
-                wrong.push(format!(
-                    "repair policy set has multiple default fallbacks: {}",
-                    names.join(", ")
-                ));
+                wrong.push(format!("repair policy set has multiple default fallbacks: {}", names.join(", ")));
             }
         }
         Err(Invalid::Wrong(wrong.join("; ")))

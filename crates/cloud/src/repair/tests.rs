@@ -185,16 +185,8 @@ fn the_more_disruptive_action_drives_and_the_shortest_bound_counts() {
     let minutes = |minutes: u64| Some(Duration::from_secs(minutes * MINUTE));
     let rules = [
         fallback(),
-        RepairPolicy {
-            priority: 10,
-            termination_grace_period: minutes(15),
-            ..policy("Low", ".*", Replace)
-        },
-        RepairPolicy {
-            priority: 90,
-            termination_grace_period: minutes(5),
-            ..policy("High", ".*", Reboot)
-        },
+        RepairPolicy { priority: 10, termination_grace_period: minutes(15), ..policy("Low", ".*", Replace) },
+        RepairPolicy { priority: 90, termination_grace_period: minutes(5), ..policy("High", ".*", Reboot) },
     ];
     let node = node(&[("High", "True", "", 0), ("Low", "True", "", 135)]);
     let resolution = at(&rules, &node, 180).unwrap();

@@ -69,7 +69,9 @@ pub(crate) fn glance<'m>(
         for candidate in candidates.iter() {
             match method.accepts(state, candidate) {
                 Ok(()) => view.candidates.push(candidate.clone()),
-                Err(Some(why)) if class == Class::Repair => glance.notices.extend(candidate.blocked_notices(&why)),
+                Err(Some(why)) if class == Class::Repair => {
+                    glance.notices.extend(candidate.blocked_notices(&why))
+                }
                 Err(Some(why)) => glance.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, "")),
                 Err(None) => {}
             }

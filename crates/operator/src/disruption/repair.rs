@@ -15,9 +15,9 @@ use std::time::Duration;
 use api::conditions::HasConditions;
 use api::names::annotations::DO_NOT_REPAIR;
 use api::names::conditions::node_claim::REBOOTING;
-use api::names::{events, labels};
 use api::names::metrics::NODECLAIMS_UNHEALTHY_DISRUPTED;
 use api::names::values::{NO_RESERVED_CAPACITY, STATIC_AT_LIMIT};
+use api::names::{events, labels};
 use api::nodeclaim::NodeClaim;
 use api::nodepool::DisruptionReason;
 use api::shared::ConditionStatus;
@@ -121,9 +121,8 @@ impl Repair {
             return Err(None);
         }
         let goes_first = scene.settings().gates.terminate_first_repair;
-        let first = |candidate, why| {
-            Command::terminate_first(self, candidate, Simulated::default(), why, scene.now)
-        };
+        let first =
+            |candidate, why| Command::terminate_first(self, candidate, Simulated::default(), why, scene.now);
         if let Some(offered) = goes_first.then(|| full_reservations(scene, &pool)).flatten() {
             let holds = reservation(scene, &candidate).is_some_and(|id| offered.contains(id));
             if holds && can_come_back(&pool) {
@@ -187,9 +186,9 @@ impl Method for Repair {
     /// Nodes without a pool cannot be repaired; that is said only of those that should be.
     fn notices(&self, state: &State, now: Timestamp) -> Vec<Notice> {
         let nodes = state.state_nodes().into_iter().filter(|node| node.pool().is_empty());
-        let broken = nodes.filter_map(|node| Some((node.node?, node.claim?))).filter(|(node, claim)| {
-            self.resolve(node, claim, now).is_some()
-        });
+        let broken = nodes
+            .filter_map(|node| Some((node.node?, node.claim?)))
+            .filter(|(node, claim)| self.resolve(node, claim, now).is_some());
         let notices = broken.flat_map(|(node, claim)| {
             [About::object(node), About::object(claim)].map(|about| Notice {
                 event: &events::DISRUPTION_BLOCKED,

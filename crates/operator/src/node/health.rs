@@ -145,11 +145,8 @@ impl Health {
         };
         let pool = node.metadata.labels.text(labels::NODEPOOL);
         let pool = self.context.cluster.read().node_pools.named(pool).cloned();
-        let about = [
-            Some(About::object(node)),
-            Some(About::object(claim)),
-            pool.map(|pool| About::object(&*pool)),
-        ];
+        let about =
+            [Some(About::object(node)), Some(About::object(claim)), pool.map(|pool| About::object(&*pool))];
         for about in about.into_iter().flatten() {
             let uid = about.uid.clone();
             self.context.events.publish(&events::NODE_REPAIR_BLOCKED, about, message, &[&uid]);
@@ -161,7 +158,8 @@ impl Health {
         let now = self.context.now();
         let known = deadline(claim).and_then(Result::ok);
         if known.is_none_or(|known| known > now) {
-            let change = json!({"metadata": {"annotations": {annotations::TERMINATION_TIMESTAMP: text(now)}}});
+            let change =
+                json!({"metadata": {"annotations": {annotations::TERMINATION_TIMESTAMP: text(now)}}});
             self.context.api.patch::<NodeClaim>(&claim.key(), &change).await?;
         }
         if claim.metadata.is_deleting() {

@@ -63,12 +63,12 @@ impl Reboot {
         if !claim.is_true(REBOOTING) {
             return Ok(None);
         }
-        let mut nodes = state.nodes_of(provider_id(&claim));
-        let node = nodes.next().cloned();
-        if nodes.next().is_some() {
+        let nodes: Vec<&Arc<Node>> = state.nodes_of(provider_id(&claim)).collect();
+        if nodes.len() > 1 {
             let message = format!("rebooting nodeclaim, several nodes found (NodeClaim={})", name(&claim));
             return Err(Error::Other(message));
         }
+        let node = nodes.first().map(|node| Arc::clone(node));
         let pods = state.pods_on(node.as_ref().map_or("", |node| &node.metadata.name));
         let pods = pods.filter(|_| node.is_some());
         let step = decide(&claim, node.as_deref(), pods, self.context.now());

@@ -15,9 +15,9 @@ use cluster::state_node::StateNode;
 use jiff::Timestamp;
 
 use crate::catalogue::Types;
+use crate::disruption::Class;
 use crate::disruption::budget::{self, Budgets};
 use crate::disruption::candidate::{self, Search};
-use crate::disruption::Class;
 use crate::node::{Mark, has_taint};
 
 /// How many nodes are written to at once, besides those that go already.
@@ -163,9 +163,7 @@ fn classify(
     let candidates: BTreeSet<&str> = found.iter().map(|candidate| &*candidate.provider_id).collect();
     let mut drifted = budget::budgets(state, DisruptionReason::Drifted, &queued, now);
     let mut normal = budget::budgets(state, DisruptionReason::Underutilized, &queued, now);
-    let mut take = |budgets: &mut Budgets, pool: &str| {
-        budgets.get_mut(pool).is_some_and(budget::Budget::take)
-    };
+    let take = |budgets: &mut Budgets, pool: &str| budgets.get_mut(pool).is_some_and(budget::Budget::take);
     let classified = nodes.iter().map(|(_, node)| {
         if node.is_marked_for_deletion() || is_disrupted(node) {
             return Group::Going;

@@ -96,8 +96,11 @@ fn nodes_that_save_most_go_first() {
 fn drifted_nodes_go_before_others_but_not_those_of_static_pools() {
     let drifted = node("z", "p", &json!({}), &condition("Drifted"));
     check(&[plain("a"), drifted.clone()], &[("z", Some(-2)), ("a", Some(-1))]);
-    let mut all = vec![pool_object("p", &json!({"spec": {
-        "replicas": 2, "disruption": {"budgets": [{"nodes": "100%"}]}}}))];
+    let mut all = vec![pool_object(
+        "p",
+        &json!({"spec": {
+        "replicas": 2, "disruption": {"budgets": [{"nodes": "100%"}]}}}),
+    )];
     all.extend(plain("a"));
     all.extend(drifted);
     let expected: BTreeMap<String, Option<i32>> =
@@ -158,7 +161,12 @@ fn only_pods_that_run_pin_a_node() {
     let mut bare = pod_object("bare", "a", &json!({"status": {"phase": "Failed"}}));
     bare["metadata"]["ownerReferences"] = json!([]);
     done.push(bare);
-    done.push(pod("system", "a", ("apps/v1", "StatefulSet"), &json!({"metadata": {"namespace": "kube-system"}})));
+    done.push(pod(
+        "system",
+        "a",
+        ("apps/v1", "StatefulSet"),
+        &json!({"metadata": {"namespace": "kube-system"}}),
+    ));
     for (number, kind) in [("batch/v1", "Job"), ("apps/v1", "DaemonSet")].into_iter().enumerate() {
         done.push(pod(&format!("other-{number}"), "a", kind, &json!({})));
     }
@@ -285,7 +293,8 @@ fn asked(cluster: &Operated) -> (Arc<Writes>, Write) {
         let state = context.cluster.read();
         state.pods.values().next().cloned().expect("there is a pod")
     };
-    let write = Write { pod: cluster::state::Watched::key(&*pod), uid: pod.metadata.uid.clone(), cost: Some(-7) };
+    let write =
+        Write { pod: cluster::state::Watched::key(&*pod), uid: pod.metadata.uid.clone(), cost: Some(-7) };
     (writes, write)
 }
 

@@ -55,7 +55,9 @@ fn a_node_is_fenced_drained_booted_and_used_again() {
     assert!(is_fenced(&world));
     assert!(!world.stays("p"), "it is evicted");
     assert_eq!(reboots(&world), 0, "a drain takes five seconds at least");
-    world.until("it is back", 60, |world| world.condition("a", "Initialized") == "True" && reboots(world) == 1);
+    world.until("it is back", 60, |world| {
+        world.condition("a", "Initialized") == "True" && reboots(world) == 1
+    });
     assert_eq!(world.said("a", "Rebooting"), "False RebootSucceeded: node rebooted and rejoined the cluster");
     assert!(!is_fenced(&world));
     assert_eq!(world.node("a")["metadata"]["labels"]["karpenter.sh/initialized"], "true");
@@ -207,7 +209,9 @@ fn a_failed_reboot_leaves_pods_no_more_time_than_it_had_itself() {
             world.pass(3);
             world.patch(CLAIM, &json!({"metadata": {"annotations": {BOOT: world.node("a")["status"]["nodeInfo"]["bootID"]}}}));
         }
-        world.until("it is given up", 100, |world| !world.claim("a")["metadata"]["deletionTimestamp"].is_null());
+        world.until("it is given up", 100, |world| {
+            !world.claim("a")["metadata"]["deletionTimestamp"].is_null()
+        });
         annotation(&world, key)
     };
     assert!(refused(Some("30s"), None).is_string());

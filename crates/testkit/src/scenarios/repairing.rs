@@ -11,9 +11,9 @@ use crate::stage::{CLAIMS, NODES, PODS, POOLS, Stage, is_true};
 fn started(stage: &mut dyn Stage, replicas: usize) {
     stage.set_gates("NodeRepair=true");
     let apart = json!({"spec": {"template": {"spec": {"affinity": {"podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}},
-        ]}}}}}});
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}},
+    ]}}}}}});
     stage.apply(&manifest(&[pool("default"), node_class(), with(deployment("a", replicas, "1"), &apart)]));
     stage.until_running("a", replicas);
 }
@@ -24,9 +24,11 @@ fn break_node(stage: &dyn Stage, name: &str, condition: &str) {
     let node = stage.get(&path).unwrap_or_default();
     let mut conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
     // The time of the cluster, as far as can be seen from outside.
-    let since = conditions.iter().filter_map(|it| it["lastHeartbeatTime"].as_str()).max().unwrap_or_default();
+    let since = conditions.iter().filter_map(|it| it["lastHeartbeatTime"].as_str()).max();
+    let since = since.unwrap_or_default().to_owned();
     conditions.retain(|it| it["type"] != condition);
-    conditions.push(json!({"type": condition, "status": "True", "reason": "Simulated", "message": "it is broken",
+    conditions
+        .push(json!({"type": condition, "status": "True", "reason": "Simulated", "message": "it is broken",
         "lastTransitionTime": since, "lastHeartbeatTime": since}));
     stage.patch(&format!("{path}/status"), &json!({"status": {"conditions": conditions}}));
 }
@@ -66,7 +68,8 @@ pub(super) fn a_node_that_needs_a_reboot_is_drained_booted_and_used_again(stage:
     started(stage, 1);
     let name = node_name(stage);
     let path = format!("{NODES}/{name}");
-    let boot = |stage: &dyn Stage| stage.get(&path).unwrap_or_default()["status"]["nodeInfo"]["bootID"].clone();
+    let boot =
+        |stage: &dyn Stage| stage.get(&path).unwrap_or_default()["status"]["nodeInfo"]["bootID"].clone();
     let before = boot(stage);
     let pod = stage.pods("a")[0]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     break_node(stage, &name, "KWOKRebootRequired");
@@ -148,13 +151,15 @@ pub(super) fn too_many_broken_nodes_stop_repair(stage: &mut dyn Stage) {
 pub(super) fn a_budget_of_zero_keeps_broken_nodes(stage: &mut dyn Stage) {
     started(stage, 1);
     let name = node_name(stage);
-    let budgets = |nodes: &str, reasons: Value| {
-        json!({"spec": {"disruption": {"budgets": [{"nodes": nodes, "reasons": reasons}]}}})
-    };
+    let budgets = |nodes: &str, reasons: Value| json!({"spec": {"disruption": {"budgets": [{"nodes": nodes, "reasons": reasons}]}}});
     stage.patch(&format!("{POOLS}/default"), &budgets("0", json!(["Unhealthy"])));
     break_node(stage, &name, "KWOKUnhealthy");
     stage.until("it says why", Duration::from_mins(2), |stage| {
-        stage.has_event("DisruptionBlocked", "default", "No allowed disruptions for disruption reason Unhealthy")
+        stage.has_event(
+            "DisruptionBlocked",
+            "default",
+            "No allowed disruptions for disruption reason Unhealthy",
+        )
     });
     stage.always("it stays", Duration::from_secs(30), |stage| stage.nodes_of("a") == [name.clone()]);
     // A budget for other reasons does not pace repair.

@@ -11,9 +11,9 @@ use api::nodepool::{ConsolidationPolicy, DisruptionReason};
 use runtime::events::About;
 
 use crate::Context;
-use crate::disruption::{Reason, repair};
 use crate::disruption::candidate::Candidate;
 use crate::disruption::command::{Command, Kind};
+use crate::disruption::{Reason, repair};
 use crate::node_claim::termination_mode;
 
 /// Logs that a command begins.

@@ -30,11 +30,8 @@ pub(super) fn tripped(state: &State, policies: &Policies) -> BTreeSet<Box<str>> 
 /// What users are told of a node that is not repaired for that reason, on everything that it concerns.
 pub(super) fn notices(candidate: &Candidate) -> [Notice; 3] {
     let message = format!("more than 20% of nodes in nodepool {:?} are unhealthy", candidate.pool_name());
-    let about = [
-        About::object(&*candidate.node),
-        About::object(&*candidate.claim),
-        About::object(&*candidate.pool),
-    ];
+    let about =
+        [About::object(&*candidate.node), About::object(&*candidate.claim), About::object(&*candidate.pool)];
     about.map(|about| Notice {
         event: &NODE_REPAIR_BLOCKED,
         about,

@@ -12,10 +12,10 @@ use cluster::state::{Meta, Watched};
 use runtime::Error;
 use serde_json::json;
 
-use super::super::candidate::Candidate;
 use super::super::Reason;
-use crate::{Context, status};
+use super::super::candidate::Candidate;
 use crate::node_claim::{annotation, lock, name};
+use crate::{Context, status};
 
 /// Asks for the reboot of a candidate; whether that was possible. It is not for claims that go, or whose node is being
 /// booted already.

@@ -331,7 +331,8 @@ fn a_node_is_booted_again_twice_a_day_and_replaced_then() {
 
 #[test]
 fn after_a_reboot_a_condition_is_tolerated_anew() {
-    let ended = |since: i64| json!({"status": {"conditions": [claim_condition("Rebooting", "False", -since)]}});
+    let ended =
+        |since: i64| json!({"status": {"conditions": [claim_condition("Rebooting", "False", -since)]}});
     let uninitialized = json!({"metadata": {"labels": {"karpenter.sh/initialized": "false"}}});
     for change in [json!({}), uninitialized] {
         let broken = with(broken("Bad", 600), &change);
@@ -361,8 +362,14 @@ fn nodes_without_a_pool_say_that_they_need_one_if_they_are_broken() {
 fn a_node_of_a_pool_without_known_types_can_be_repaired() {
     // N11: what it is does not matter if it goes or is booted again.
     let other = json!({"metadata": {"labels": {"karpenter.sh/nodepool": "q"}}});
-    let mut objects = vec![pool(&json!({})), pool_object("q", &json!({"spec": {"disruption": {
-        "budgets": [{"nodes": "100%"}]}}}))];
+    let mut objects = vec![
+        pool(&json!({})),
+        pool_object(
+            "q",
+            &json!({"spec": {"disruption": {
+        "budgets": [{"nodes": "100%"}]}}}),
+        ),
+    ];
     objects.extend(node("a", &with(broken("Stuck", 60), &other)));
     assert_eq!(decide_with(Settings::default(), &state(&objects)).shown(), ["reboot: [a]"]);
 }

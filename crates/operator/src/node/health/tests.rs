@@ -107,7 +107,8 @@ fn too_many_broken_nodes_of_a_pool_or_of_the_cluster_stop_repair() {
 
 #[test]
 fn a_pattern_that_cannot_be_read_fits_nothing_and_stops_nobody() {
-    let policies = policies(vec![rule("Ready", "(", RepairAction::Replace), rule("Disk", "", RepairAction::Replace)]);
+    let policies =
+        policies(vec![rule("Ready", "(", RepairAction::Replace), rule("Disk", "", RepairAction::Replace)]);
     let known: Vec<&str> = policies.iter().map(|policy| policy.rule.condition).collect();
     assert_eq!(known, ["Disk"]);
 }

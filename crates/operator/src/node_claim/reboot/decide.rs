@@ -196,9 +196,8 @@ fn issue<'a>(
     if !is_fenced(node) {
         return Step::Fence;
     }
-    let begin = |boot: &str| {
-        Step::Begin { boot: boot.to_owned(), history: history_with(claim, requested, now) }
-    };
+    let begin =
+        |boot: &str| Step::Begin { boot: boot.to_owned(), history: history_with(claim, requested, now) };
     if let Some(before) = annotation(claim, annotations::REBOOT_PRE_BOOT_ID) {
         if &*node.status.node_info.boot_id != before {
             return Step::Accept;

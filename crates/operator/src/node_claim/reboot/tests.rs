@@ -110,7 +110,9 @@ fn pods_are_waited_for_until_the_bound_and_for_ever_without_one() {
     assert_eq!((pods.len(), deadline, again), (1, Some(at(60)), Duration::from_secs(10)));
     assert!(matches!(step(&bounded, Some(&node), &[pod()], 60), Step::Begin { .. }));
     let unbounded = requested(&json!({}));
-    let Step::Evict { deadline, again, .. } = step(&unbounded, Some(&node), &[pod()], 90_000) else { panic!() };
+    let Step::Evict { deadline, again, .. } = step(&unbounded, Some(&node), &[pod()], 90_000) else {
+        panic!()
+    };
     assert_eq!((deadline, again), (None, Duration::from_secs(15)));
 }
 
@@ -180,7 +182,9 @@ fn a_node_has_twenty_minutes_to_come_back_from_when_the_provider_accepted() {
     // N17: not from when the node was last initialized, which was long ago.
     let claim = issued(&json!({BOOT: "a", ISSUE: at(600).to_string()}));
     let node = node("a", &json!({}));
-    assert!(matches!(step(&claim, Some(&node), &[], 1799), Step::Wait(wait) if wait == Duration::from_secs(1)));
+    assert!(
+        matches!(step(&claim, Some(&node), &[], 1799), Step::Wait(wait) if wait == Duration::from_secs(1))
+    );
     let failed = failure(step(&claim, Some(&node), &[], 1800));
     assert_eq!(failed.result, "recovery_timeout");
     assert_eq!(failed.text, "node did not recover within the observation window");
@@ -191,7 +195,8 @@ fn a_reboot_succeeds_with_a_new_boot_that_is_ready() {
     let claim = issued(&json!({BOOT: "a", ISSUE: at(0).to_string()}));
     let labels = json!({"metadata": {"labels": {"karpenter.sh/initialized": "true"}}});
     let open = json!({"spec": {"taints": []}});
-    let dark = json!({"spec": {"taints": []}, "status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let dark =
+        json!({"spec": {"taints": []}, "status": {"conditions": [{"type": "Ready", "status": "False"}]}});
     let next = |boot, change: &Value| step(&claim, Some(&node(boot, change)), &[], 60);
     assert!(matches!(next("a", &labels), Step::Unlabel));
     assert!(matches!(next("a", &open), Step::Wait(_)));
@@ -202,10 +207,13 @@ fn a_reboot_succeeds_with_a_new_boot_that_is_ready() {
 
 #[test]
 fn a_request_that_makes_no_sense_says_why() {
-    let said = |text: &str| failure(step(&requested(&json!({GRACE: text})), Some(&node("a", &json!({}))), &[], 0));
-    assert!(said("soon").text.starts_with(
-        "invalid reboot request: parsing reboot termination grace period \"soon\": "
-    ));
+    let said =
+        |text: &str| failure(step(&requested(&json!({GRACE: text})), Some(&node("a", &json!({}))), &[], 0));
+    assert!(
+        said("soon")
+            .text
+            .starts_with("invalid reboot request: parsing reboot termination grace period \"soon\": ")
+    );
     assert_eq!(
         said("-1s").text,
         "invalid reboot request: reboot termination grace period must be non-negative, got \"-1s\""
