@@ -130,7 +130,7 @@ fn five_pods_are_named_and_the_others_are_counted() {
 
 #[test]
 fn pods_that_wait_neither_block_nor_count() {
-    for cpu in ["3", "100000"] {
+    for cpu in ["3500m", "100000"] {
         let state = cluster(&[("n1", &["1"]), ("n2", &["2"])], &[waiting("w", cpu)]);
         let simulated = without(&state, &["n1"], &Ask::default());
         assert!(simulated.is_complete(), "{cpu}: {}", simulated.summary());
@@ -167,11 +167,11 @@ fn pods_of_nodes_that_go_anyway_neither_block_nor_count_but_take_their_room() {
     stuck.mark_for_deletion(["kwok://n3"]);
     let simulated = without(&stuck, &["n1"], &Ask::default());
     assert_eq!((simulated.is_complete(), places(&simulated)), (true, (0, vec!["n2: n1-0".to_owned()])));
-    let mut full = cluster(&[("n1", &["2"]), ("n2", &["1"]), ("n3", &["2"])], &[]);
+    let mut full = cluster(&[("n1", &["2", "2"]), ("n2", &["1"]), ("n3", &["2"])], &[]);
     full.mark_for_deletion(["kwok://n3"]);
     let simulated = without(&full, &["n1"], &Ask::default());
     assert_eq!(places(&simulated), (1, Vec::new()));
-    assert_eq!(simulated.launches[0].new.pods.len(), 1);
+    assert_eq!(simulated.launches[0].new.pods.len(), 2);
 }
 
 #[test]

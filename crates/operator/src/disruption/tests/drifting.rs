@@ -1,8 +1,8 @@
 //! What is decided about drifted nodes.
 
+use ::cluster::instance_types::{InstanceType, Offering};
 use api::provider::Provider;
 use api::shared::{Operator, Requirement};
-use cluster::instance_types::{InstanceType, Offering};
 use units::Resources;
 
 use super::decided::{by, drifted, shown};
@@ -83,7 +83,7 @@ fn empty_nodes_go_even_if_their_pool_never_consolidates() {
 
 #[test]
 fn a_node_that_cannot_be_replaced_says_so_and_the_next_one_has_its_turn() {
-    let mut objects = cluster("100%", &[("n1", Some(FIRST), &["1"]), ("n2", Some(LATER), &["3"])]);
+    let mut objects = cluster("100%", &[("n1", Some(FIRST), &["1"]), ("n2", Some(LATER), &["3500m"])]);
     merge(&mut objects[3], &json!({"spec": {"nodeSelector": {"no-such-label": "x"}}}));
     let shown = decided(&objects);
     assert_eq!(shown.len(), 3, "{shown:?}");

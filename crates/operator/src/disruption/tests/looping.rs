@@ -169,9 +169,10 @@ fn a_method_that_fails_does_not_keep_the_others_from_working() {
     let broken = fake(1);
     broken.panics.store(true, Ordering::Relaxed);
     let methods: Vec<Arc<dyn Method>> = vec![Arc::clone(&broken) as Arc<dyn Method>, Arc::new(Emptiness)];
-    let mut cluster = cluster("100%", &["n1"], methods);
+    let mut cluster = cluster("100%", &["n1", "n2"], methods);
+    cluster.apply(&pod("a", "n2"));
     run(&mut cluster, 40);
-    assert_eq!(cluster.claims().len(), 0);
+    assert_eq!(cluster.claims().len(), 1);
     // It is asked again and again, but not all the time.
     let asked = broken.asked.load(Ordering::Relaxed);
     assert!((2..40).contains(&asked), "{asked}");
