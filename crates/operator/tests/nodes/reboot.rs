@@ -209,7 +209,7 @@ fn a_failed_reboot_leaves_pods_no_more_time_than_it_had_itself() {
             world.pass(3);
             world.patch(CLAIM, &json!({"metadata": {"annotations": {BOOT: world.node("a")["status"]["nodeInfo"]["bootID"]}}}));
         }
-        world.until("it is given up", 100, |world| {
+        world.until("it is given up", 700, |world| {
             !world.claim("a")["metadata"]["deletionTimestamp"].is_null()
         });
         annotation(&world, key)

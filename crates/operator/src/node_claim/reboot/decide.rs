@@ -101,6 +101,11 @@ pub(super) fn issue_time(claim: &NodeClaim) -> Option<Timestamp> {
     annotation(claim, annotations::REBOOT_ISSUE_TIME)?.parse().ok()
 }
 
+/// As [`issue_time`], unless that is left of an earlier reboot. Annotations know whole seconds.
+fn issued_since(claim: &NodeClaim, requested: Timestamp) -> Option<Timestamp> {
+    issue_time(claim).filter(|time| time.as_second() >= requested.as_second())
+}
+
 /// Since when the reboot of a claim's node is under way, if it is.
 pub(super) fn requested_at(claim: &NodeClaim) -> Option<Timestamp> {
     let rebooting = claim.condition(REBOOTING).filter(|_| claim.is_true(REBOOTING))?;
@@ -166,8 +171,7 @@ pub(super) fn decide<'a>(
 
 /// Until when what is under way must have worked, and what it means if it has not.
 fn phase(claim: &NodeClaim, requested: Timestamp, is_issued: bool) -> (Option<Timestamp>, Failure) {
-    // What is left of an earlier reboot does not count.
-    let issued = issue_time(claim).filter(|time| *time >= requested);
+    let issued = issued_since(claim, requested);
     if is_issued {
         let uninitialized = || claim.condition(INITIALIZED).map(|it| it.last_transition_time.0);
         let since = issued.or_else(uninitialized).unwrap_or(requested);
@@ -202,7 +206,7 @@ fn issue<'a>(
         if &*node.status.node_info.boot_id != before {
             return Step::Accept;
         }
-        if issue_time(claim).is_none_or(|time| time < requested) {
+        if issued_since(claim, requested).is_none() {
             return begin(before);
         }
         let uid = claim.metadata.uid();
