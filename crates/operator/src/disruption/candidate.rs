@@ -193,8 +193,8 @@ fn candidate(
     let name = node.pool();
     let pool = state.node_pools.named(name).map(Arc::clone);
     // What a broken node is like does not matter to those who repair it.
-    let none = (search.class == Class::Repair).then_some(&[][..]);
-    let types = search.types.get(name).map(AsRef::as_ref).or(none);
+    let unknown = (search.class == Class::Repair).then_some(&[][..]);
+    let types = search.types.get(name).map(AsRef::as_ref).or(unknown);
     let Some((pool, types)) = pool.zip(types) else {
         return Err(Blocked::new(format!("NodePool not found (NodePool={name})")));
     };

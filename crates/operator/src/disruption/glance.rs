@@ -70,7 +70,7 @@ pub(crate) fn glance<'m>(
             match method.accepts(state, candidate) {
                 Ok(()) => view.candidates.push(candidate.clone()),
                 Err(Some(why)) if class == Class::Repair => {
-                    glance.notices.extend(candidate.blocked_notices(&why))
+                    glance.notices.extend(candidate.blocked_notices(&why));
                 }
                 Err(Some(why)) => glance.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, "")),
                 Err(None) => {}

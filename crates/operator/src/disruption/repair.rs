@@ -92,51 +92,48 @@ impl Repair {
     }
 
     /// Replaces a node, or says why not; nothing if that would not be news.
-    fn replace(&self, scene: &Scene, candidate: Candidate) -> Result<Command, Option<(Candidate, String)>> {
+    fn replace(&self, scene: &Scene, candidate: &Candidate) -> Result<Command, Option<String>> {
         if candidate.pool.spec.replicas.is_some() {
             return self.replace_static(scene, candidate);
         }
         let ask = Ask { blocked_pods: true, ..Ask::default() };
-        let simulated = scene.without(&[&candidate], &ask);
+        let simulated = scene.without(&[candidate], &ask);
         if simulated.is_complete() {
-            return Ok(Command::after(self, vec![candidate], simulated, scene.now));
+            return Ok(Command::after(self, vec![candidate.clone()], simulated, scene.now));
         }
         if scene.settings().gates.terminate_first_repair
-            && let Some(simulated) = with_its_own_reservation(scene, &candidate, &ask)
+            && let Some(simulated) = with_its_own_reservation(scene, candidate, &ask)
         {
             let why = NO_RESERVED_CAPACITY;
-            return Ok(Command::terminate_first(self, candidate, simulated, why, scene.now));
+            return Ok(Command::terminate_first(self, candidate.clone(), simulated, why, scene.now));
         }
-        Err(Some((candidate, sentence(&simulated.summary()))))
+        Err(Some(sentence(&simulated.summary())))
     }
 
-    fn replace_static(
-        &self,
-        scene: &Scene,
-        candidate: Candidate,
-    ) -> Result<Command, Option<(Candidate, String)>> {
-        let pool = Arc::clone(&candidate.pool);
-        if is_over_scaled(scene.state(), &pool) {
+    fn replace_static(&self, scene: &Scene, candidate: &Candidate) -> Result<Command, Option<String>> {
+        let pool = &candidate.pool;
+        if is_over_scaled(scene.state(), pool) {
             // Some of its nodes go anyway.
             return Err(None);
         }
         let goes_first = scene.settings().gates.terminate_first_repair;
-        let first =
-            |candidate, why| Command::terminate_first(self, candidate, Simulated::default(), why, scene.now);
-        if let Some(offered) = goes_first.then(|| full_reservations(scene, &pool)).flatten() {
-            let holds = reservation(scene, &candidate).is_some_and(|id| offered.contains(id));
-            if holds && can_come_back(&pool) {
-                return Ok(first(candidate, NO_RESERVED_CAPACITY));
+        let first = |why| {
+            Command::terminate_first(self, candidate.clone(), Simulated::default(), why, scene.now)
+        };
+        if let Some(offered) = goes_first.then(|| full_reservations(scene, pool)).flatten() {
+            let holds = reservation(scene, candidate).is_some_and(|id| offered.contains(id));
+            if holds && can_come_back(pool) {
+                return Ok(first(NO_RESERVED_CAPACITY));
             }
-            return Err(Some((candidate, RESERVATIONS_FULL.to_owned())));
+            return Err(Some(RESERVATIONS_FULL.to_owned()));
         }
-        if room(scene.state(), &pool) > 0 {
-            return Ok(one_for_one(self, scene, candidate));
+        if room(scene.state(), pool) > 0 {
+            return Ok(one_for_one(self, scene, candidate.clone()));
         }
-        if goes_first && can_come_back(&pool) {
-            return Ok(first(candidate, STATIC_AT_LIMIT));
+        if goes_first && can_come_back(pool) {
+            return Ok(first(STATIC_AT_LIMIT));
         }
-        Err(Some((candidate, AT_LIMIT.to_owned())))
+        Err(Some(AT_LIMIT.to_owned()))
     }
 }
 
@@ -218,10 +215,10 @@ impl Method for Repair {
             candidate.drain_bound = drain_bound(&repaired.resolution, &candidate.claim);
             let command = match repaired.resolution.action {
                 RepairAction::Reboot => {
-                    let command = Command::delete(self, vec![candidate], scene.now);
+                    let command = Command::delete(self, vec![candidate.clone()], scene.now);
                     Ok(Command { kind: Kind::Reboot, ..command })
                 }
-                RepairAction::Replace => self.replace(scene, candidate),
+                RepairAction::Replace => self.replace(scene, &candidate),
             };
             match command {
                 Ok(command) => {
@@ -231,7 +228,7 @@ impl Method for Repair {
                     decision.commands.push(command);
                     break;
                 }
-                Err(Some((candidate, why))) => decision.notices.extend(candidate.blocked_notices(&why)),
+                Err(Some(why)) => decision.notices.extend(candidate.blocked_notices(&why)),
                 Err(None) => {}
             }
         }

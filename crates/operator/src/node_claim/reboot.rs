@@ -42,6 +42,13 @@ use decide::{Failure, Step, decide};
 /// How many steps are taken at once at most; what is left comes later.
 const STEPS: usize = 8;
 
+/// What is to be done next about a claim, and its node.
+struct Next {
+    claim: Arc<NodeClaim>,
+    node: Option<Arc<Node>>,
+    step: Step,
+}
+
 /// Boots nodes again.
 pub(crate) struct Reboot {
     context: Context,
@@ -54,7 +61,7 @@ impl Reboot {
     }
 
     /// The claim, its node, and what is to be done next.
-    fn next(&self, key: &Key) -> Result<Option<(Arc<NodeClaim>, Option<Arc<Node>>, Step)>, Error> {
+    fn next(&self, key: &Key) -> Result<Option<Next>, Error> {
         let state = self.context.cluster.read();
         let claim = state.node_claims.get(key).cloned();
         let Some(claim) = claim.filter(|claim| is_claim_managed(claim, state.provider())) else {
@@ -72,7 +79,7 @@ impl Reboot {
         let pods = state.pods_on(node.as_ref().map_or("", |node| &node.metadata.name));
         let pods = pods.filter(|_| node.is_some());
         let step = decide(&claim, node.as_deref(), pods, self.context.now());
-        Ok(Some((claim, node, step)))
+        Ok(Some(Next { claim, node, step }))
     }
 
     /// Takes a step; when to look again, if it cannot go on at once.
@@ -252,7 +259,7 @@ impl Reconcile for Reboot {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
         async move {
             for _ in 0..STEPS {
-                let Some((claim, node, step)) = self.next(key)? else { return Ok(Again::No) };
+                let Some(Next { claim, node, step }) = self.next(key)? else { return Ok(Again::No) };
                 match self.take(&claim, node.as_deref(), step).await {
                     Ok(Some(again)) => return Ok(again),
                     Ok(None) => {}

@@ -140,7 +140,7 @@ fn protected() -> Value {
 fn an_empty_node_is_deleted_and_one_with_pods_is_replaced() {
     assert_eq!(decide(&[node("a", &broken("Bad", 60))]).shown(), ["delete: [a]"]);
     let full = node_with("a", &broken("Bad", 60), &json!({}), &[pod("x", "a", &json!({}))]);
-    let told = decide(&[full.clone()]);
+    let told = decide(std::slice::from_ref(&full));
     assert_eq!(told.shown(), ["replace: [a] -> [1 replacement]"]);
     // Where its pods fit elsewhere nothing is launched.
     assert_eq!(decide(&[full, node("b", &json!({}))]).shown(), ["delete: [a]"]);
