@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::hash::{NODE_POOL_HASH_VERSION, node_pool_hash};
 use api::names::{annotations, labels};
-use api::nodeclaim::{NodeClaim, NodeClaimSpec};
+use api::nodeclaim::{NodeClaim, NodeClaimSpec, ResourceRequirements};
 use api::nodepool::NodePool;
 use api::shared::{Operator, Requirement};
 use cluster::payload::node_class_label;
@@ -43,7 +43,7 @@ pub(crate) fn claim(pool: &Arc<NodePool>) -> NewClaim {
             taints: template.spec.taints.clone(),
             startup_taints: template.spec.startup_taints.clone(),
             requirements,
-            resources: Default::default(),
+            resources: ResourceRequirements::default(),
             node_class_ref: class.clone(),
             termination_grace_period: template.spec.termination_grace_period,
             expire_after: template.spec.expire_after.clone(),

@@ -11,7 +11,7 @@ use cluster::state::State;
 use jiff::Timestamp;
 use runtime::events::About;
 
-use super::Reason;
+use super::{Reason, mark};
 use crate::Context;
 use crate::managed::is_pool_managed;
 
@@ -68,7 +68,10 @@ pub(crate) fn budgets(
         budget.nodes += 1;
         // What repair is for must not keep it from working.
         let is_broken = !node.is_ready() && reason != DisruptionReason::Unhealthy;
-        let leaves = node.is_marked_for_deletion() || leaving.contains(node.provider_id());
+        // One that still bears our taint takes no pods, whatever it was for.
+        let leaves = node.is_marked_for_deletion()
+            || leaving.contains(node.provider_id())
+            || node.node.is_some_and(mark::is_tainted);
         if leaves || node.is_rebooting() || is_broken {
             budget.disrupting += 1;
         }

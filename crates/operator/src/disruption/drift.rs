@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::budget::Budgets;
 use super::candidate::Candidate;
-use super::command::Command;
+use super::command::{Command, Kind};
 use super::decision::Decision;
 use super::scene::{Ask, Scene, Simulated};
 use super::{Class, Method, Reason};
@@ -64,13 +64,14 @@ impl Method for Drift {
             if !decision.commands.is_empty() {
                 break;
             }
-            match replace(self, scene, candidate) {
-                Ok(command) => {
+            match place(scene, &candidate) {
+                Ok((simulated, kind)) => {
                     budget.take();
-                    decision.commands.push(command);
+                    let command = Command::after(self, vec![candidate], simulated, scene.now);
+                    decision.commands.push(Command { kind, ..command });
                     break;
                 }
-                Err((candidate, simulated)) => {
+                Err(simulated) => {
                     let message = sentence(&simulated.summary());
                     decision.notices.extend(candidate.blocked_notices(&message));
                 }
@@ -86,19 +87,19 @@ fn order(candidate: &Candidate) -> (bool, Timestamp, &str) {
     (!candidate.pods.is_empty(), since.unwrap_or(Timestamp::MAX), candidate.name())
 }
 
-/// Replaces a node, or says what is wrong.
-fn replace(method: &Drift, scene: &Scene, candidate: Candidate) -> Result<Command, (Candidate, Simulated)> {
-    let simulated = scene.without(&[&candidate], &Ask::default());
+/// Where the pods of a node go, and in which order; or what is wrong.
+fn place(scene: &Scene, candidate: &Candidate) -> Result<(Simulated, Kind), Simulated> {
+    let simulated = scene.without(&[candidate], &Ask::default());
     if simulated.is_complete() {
-        return Ok(Command::after(method, vec![candidate], simulated, scene.now));
+        return Ok((simulated, Kind::Usual));
     }
-    if scene.settings().gates.terminate_first_drift
-        && let Some(simulated) = with_its_own_reservation(scene, &candidate, &Ask::default())
-    {
-        let why = NO_RESERVED_CAPACITY;
-        return Ok(Command::terminate_first(method, candidate, simulated, why, scene.now));
+    let goes_first = scene.settings().gates.terminate_first_drift;
+    match goes_first.then(|| with_its_own_reservation(scene, candidate, &Ask::default())).flatten() {
+        Some(own) => {
+            Ok((Simulated { launches: Vec::new(), ..own }, Kind::TerminateFirst(NO_RESERVED_CAPACITY)))
+        }
+        None => Err(simulated),
     }
-    Err((candidate, simulated))
 }
 
 /// The reservation that a node holds.

@@ -204,7 +204,9 @@ impl Run {
         }
         let due = self.context.now() + patience;
         let mut waits = self.waits.lock();
-        commands.into_iter().for_each(|command| waits.add(Waiting { method: position, command, due }));
+        for command in commands {
+            waits.add(Waiting { method: position, command, due });
+        }
         Ok(Asked::Waits)
     }
 
@@ -235,8 +237,12 @@ impl Run {
         let decided =
             compute(move || caught(&*asked, move |method| method.decide(&scene, candidates, &mut budgets)));
         let Decision { mut commands, notices, measures, nothing } = decided.await?;
-        notices.into_iter().for_each(|notice| notice.publish(&context.events));
-        measures.iter().for_each(|measure| measure.publish(&context.metrics));
+        for notice in notices {
+            notice.publish(&context.events);
+        }
+        for measure in measures {
+            measure.publish(&context.metrics);
+        }
         commands.retain(|command| !command.candidates.is_empty());
         self.idle.lock()[position] = (nothing && commands.is_empty()).then_some(idle);
         Ok(commands)

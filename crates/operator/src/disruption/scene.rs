@@ -5,6 +5,7 @@
 //! business of those who ask, and neither is that there may be no place for them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use api::labels::LabelSets;
@@ -89,10 +90,10 @@ impl Simulated {
         }
         let mut text = "not all pods would schedule, ".to_owned();
         for Unplaced { pod, why } in self.unplaced.iter().take(SHOWN) {
-            text.push_str(&format!("{pod} => {why} "));
+            let _ = write!(text, "{pod} => {why} ");
         }
         if self.unplaced.len() >= SHOWN {
-            text.push_str(&format!(" and {} other(s)", self.unplaced.len() - SHOWN));
+            let _ = write!(text, " and {} other(s)", self.unplaced.len() - SHOWN);
         }
         text
     }

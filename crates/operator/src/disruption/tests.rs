@@ -5,6 +5,7 @@ mod drifting;
 mod looping;
 mod queued;
 mod replacing;
+mod safety;
 mod statics;
 
 use std::collections::BTreeSet;

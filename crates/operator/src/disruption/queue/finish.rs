@@ -89,15 +89,7 @@ impl Commands {
         if let Some(bound) = candidate.drain_bound {
             stamp(&self.context, &candidate.claim.key(), bound).await?;
         }
-        let deleted = retry(|| async {
-            match self.context.api.delete::<NodeClaim>(&candidate.claim).await {
-                Ok(()) => Ok(true),
-                // Gone, or another one of the same name.
-                Err(error) if error.is_outrun() => Ok(false),
-                Err(error) => Err(error),
-            }
-        });
-        if deleted.await? {
+        if retry(|| delete_claim(&self.context, &candidate.claim)).await? {
             tell::terminating(&self.context, command, candidate);
         }
         self.inner.lock().deleted.insert(uid.into());
@@ -209,15 +201,20 @@ fn is_unused(state: &State, claim: &NodeClaim, now: Timestamp) -> bool {
     id.is_empty() || !has_pods && !state.is_nominated(id, now)
 }
 
+/// Deletes that very claim; whether it was there.
+async fn delete_claim(context: &Context, claim: &NodeClaim) -> Result<bool, Error> {
+    match context.api.delete::<NodeClaim>(claim).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        // There is another one of the same name. As long as we do not see it, the server only was too busy.
+        Err(error) if error.is_conflict() && current(&context.cluster.read(), claim).is_none() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Deletes a claim that was created for nothing.
 pub(super) async fn delete_replacement(context: &Context, claim: &NodeClaim) {
-    let deleted = retry(|| async {
-        match context.api.delete::<NodeClaim>(claim).await {
-            Err(error) if !error.is_outrun() => Err(error),
-            _ => Ok(()),
-        }
-    });
-    if let Err(error) = deleted.await {
+    if let Err(error) = retry(|| delete_claim(context, claim)).await {
         // It lives on as an empty node, and goes as such.
         let name = claim.metadata.name.as_deref().unwrap_or_default();
         tracing::error!(NodeClaim = name, error = %error, "failed to delete a replacement that nobody needs");

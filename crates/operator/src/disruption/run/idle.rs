@@ -7,7 +7,7 @@ use cluster::state::{Consolidated, State};
 use jiff::Timestamp;
 
 use crate::catalogue::Types;
-use crate::disruption::budget::Budgets;
+use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::candidate::Candidate;
 
 /// What a method looked at.
@@ -31,7 +31,7 @@ impl Idle {
         Self {
             seen,
             candidates: candidates.iter().map(|candidate| candidate.provider_id.clone()).collect(),
-            budgets: budgets.values().map(|budget| budget.left()).collect(),
+            budgets: budgets.values().map(Budget::left).collect(),
             leaving: leaving.clone(),
             types: types.clone(),
         }

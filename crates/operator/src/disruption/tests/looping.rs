@@ -125,10 +125,9 @@ fn what_waits_keeps_its_budget_from_other_methods() {
     add_node(&cluster, "n2", &json!({}), &json!({}));
     cluster.apply(&pod("a", "n2"));
     run(&mut cluster, 25);
-    let decisions =
-        |labels: &[&str]| cluster.context.metrics.value(&DISRUPTION_DECISIONS, labels).unwrap_or_default();
-    assert_eq!(decisions(&["delete", "empty", "empty"]), 1.0);
-    assert_eq!(decisions(&["delete", "underutilized", "multi"]), 0.0);
+    let decisions = |labels: &[&str]| cluster.context.metrics.value(&DISRUPTION_DECISIONS, labels);
+    assert_eq!(decisions(&["delete", "empty", "empty"]), Some(1.0));
+    assert_eq!(decisions(&["delete", "underutilized", "multi"]), None);
 }
 
 #[test]

@@ -57,7 +57,9 @@ fn replace(cluster: &Operated, commands: &Commands, names: &[&str], drain_bound:
     let mut gone = candidates(&scene, names);
     assert_eq!(gone.len(), names.len());
     let simulated = scene.without(&gone.iter().collect::<Vec<_>>(), &Ask::default());
-    gone.iter_mut().for_each(|it| it.drain_bound = drain_bound);
+    for it in &mut gone {
+        it.drain_bound = drain_bound;
+    }
     let command = Command::after(&Drift, gone, simulated, scene.now);
     assert_eq!(command.decision(), "replace");
     cluster.block_on(commands.start(command)).unwrap();
