@@ -160,6 +160,8 @@ async fn operate(parts: &Parts, provider: Provider, election: Client) -> Result<
             bail!("provider {provider} is not in this build: expected kwok")
         }
     };
+    // A mistake in what counts as broken must not wait for the first broken node.
+    operator::repair_policies(settings, &*cloud).map_err(|error| anyhow!(error))?;
     let _servers = serve(parts)?;
     let context = parts.context(cloud);
     if settings.disable_leader_election {

@@ -6,6 +6,7 @@
 pub mod error;
 pub mod measured;
 pub mod provider;
+pub mod repair;
 pub mod unavailable;
 
 pub use error::Error;

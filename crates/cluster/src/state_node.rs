@@ -81,7 +81,7 @@ pub fn join<'a>(
         all.bystanders.push(node);
     }
     all.nodes = joined.into_values().collect();
-    all.nodes.sort_by_cached_key(|state| (!state.is_initialized(), state.name()));
+    all.nodes.sort_by_cached_key(|state| (!state.is_settled(), state.name()));
     all
 }
 
@@ -143,6 +143,11 @@ impl<'a> StateNode<'a> {
     /// Whether the node is ready for pods.
     pub fn is_initialized(&self) -> bool {
         self.has_mark(labels::INITIALIZED)
+    }
+
+    /// Whether pods that run elsewhere can be moved to it: it is ready for pods, and not about to go down.
+    pub fn is_settled(&self) -> bool {
+        self.is_initialized() && !self.is_rebooting()
     }
 
     /// Whether the kubelet says that it is ready; a node that is not there is not.

@@ -11,8 +11,8 @@
 //! A `scene::Scene` answers what would happen if nodes went.
 
 mod bare;
-mod budget;
-mod candidate;
+pub(crate) mod budget;
+pub(crate) mod candidate;
 mod command;
 mod consolidation;
 mod decision;
@@ -25,6 +25,7 @@ mod mark;
 mod method;
 mod oracle;
 mod queue;
+mod repair;
 mod run;
 mod scene;
 mod static_drift;
@@ -39,6 +40,7 @@ use runtime::settings::Gates;
 use crate::Context;
 pub(crate) use method::{Class, Method, Reason};
 use queue::Commands;
+pub use repair::policies as repair_policies;
 
 /// The ways to disrupt nodes, in the order in which they are asked.
 pub(crate) fn methods(gates: Gates) -> Vec<Arc<dyn Method>> {
@@ -55,8 +57,19 @@ pub(crate) fn methods(gates: Gates) -> Vec<Arc<dyn Method>> {
 /// The controllers of disruption.
 pub fn controllers(context: &Context) -> Vec<Controller> {
     let (commands, queue) = Commands::new(context);
+    let mut methods = methods(context.settings.gates);
+    match repair_policies(&context.settings, &*context.cloud) {
+        Ok(Some(policies)) => {
+            let policies = Arc::new(policies);
+            repair::watch(context, &policies);
+            methods.insert(0, Arc::new(repair::Repair::new(policies)));
+        }
+        Ok(None) => {}
+        // Whoever starts the process has asked before.
+        Err(error) => tracing::error!(error, "nodes are not repaired"),
+    }
     vec![
-        run::controller(context, methods(context.settings.gates), Arc::clone(&commands)),
+        run::controller(context, methods, Arc::clone(&commands)),
         queue::controller(context, commands, queue),
     ]
 }

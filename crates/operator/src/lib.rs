@@ -12,6 +12,7 @@ pub mod node;
 pub mod node_claim;
 pub mod node_claim_disruption;
 pub mod node_pool;
+pub mod pod_deletion_cost;
 pub mod provisioner;
 mod retry;
 mod run;
@@ -23,4 +24,5 @@ mod watching;
 mod wiring;
 
 pub use context::Context;
+pub use disruption::repair_policies;
 pub use run::{Parts, run};

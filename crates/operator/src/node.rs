@@ -1,5 +1,6 @@
 //! Nodes: what their claims do not take care of, and their end.
 
+mod health;
 mod hydration;
 pub mod termination;
 
@@ -14,6 +15,7 @@ use runtime::queue::{Backoff, Queue};
 use serde_json::{Value, json};
 
 use crate::Context;
+use crate::node_claim::reboot::Reboot;
 use crate::watching::{controller, controller_on};
 use crate::wiring::Wiring;
 use termination::Termination;
@@ -32,11 +34,23 @@ pub fn controllers(context: &Context) -> Vec<Controller> {
         backoff: Backoff::millis(100, 60_000),
         ..Wiring::new(names::NODE_HYDRATION, context.settings.workers(1000, 5000))
     };
-    vec![
+    // It drains nodes with the same queue.
+    let rebooting =
+        Wiring { backoff: Backoff::millis(100, 60_000), ..Wiring::new(names::NODE_CLAIM_REBOOT, 10) };
+    let mut all = vec![
         controller(context, hydrating, hydration::Hydration::new(context)),
         controller_on(context, queue, evicting, evictor),
+        controller(context, rebooting, Reboot::new(context, evictions.clone())),
         controller(context, terminating, Termination::new(context, evictions)),
-    ]
+    ];
+    if let Some(health) = health::Health::new(context) {
+        let repairing = Wiring {
+            backoff: Backoff::millis(100, 60_000),
+            ..Wiring::new(names::NODE_HEALTH, context.settings.workers(10, 1000))
+        };
+        all.push(controller(context, repairing, health));
+    }
+    all
 }
 
 /// The label by which a Node says which NodeClass configured it.
@@ -91,4 +105,24 @@ pub(crate) fn taint_json(taint: &Taint) -> Value {
         json["timeAdded"] = json!(added);
     }
     json
+}
+
+/// The change that gives a Node a taint or takes it away, if that is not so already. Lists are replaced as a whole,
+/// so it is refused if somebody else was faster.
+pub(crate) fn taint_change(node: &Node, mark: Mark<'_>, tainted: bool) -> Option<Value> {
+    if has_taint(node, mark) == tainted {
+        return None;
+    }
+    let others = node.spec.taints.iter().filter(|taint| Mark::from(*taint) != mark);
+    let mut list: Vec<Value> = others.map(taint_json).collect();
+    if tainted {
+        list.push(json!({"key": mark.key, "effect": mark.effect}));
+    }
+    let version = node.metadata.resource_version.to_string();
+    Some(json!({"metadata": {"resourceVersion": version}, "spec": {"taints": list}}))
+}
+
+/// Whether so many nodes are broken that the cause is not in the nodes: more than a fifth, rounded up.
+pub(crate) fn is_too_many(broken: usize, all: usize) -> bool {
+    broken > all.div_ceil(5)
 }

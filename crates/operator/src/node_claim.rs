@@ -7,6 +7,7 @@ mod garbage_collection;
 mod hydration;
 pub mod lifecycle;
 mod pod_events;
+pub(crate) mod reboot;
 
 use std::sync::Arc;
 

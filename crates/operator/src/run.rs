@@ -91,6 +91,7 @@ fn controllers(context: &Context) -> Vec<Controller> {
     all.extend(crate::node::controllers(context));
     all.extend(crate::provisioner::controllers(context));
     all.extend(crate::disruption::controllers(context));
+    all.extend(crate::pod_deletion_cost::controllers(context));
     all.extend(crate::metrics::controllers(context));
     all
 }

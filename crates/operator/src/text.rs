@@ -16,6 +16,26 @@ pub(crate) fn some<T: AsRef<str>>(names: &[T], shown: usize) -> String {
     }
 }
 
+/// A name in camel case as metrics write it: `KernelReady` is `kernel_ready`, `KWOKUnhealthy` is `kwok_unhealthy`.
+pub(crate) fn snake_case(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut text = String::with_capacity(name.len() + 4);
+    for (index, letter) in letters.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| letters[before]);
+        let begins = letter.is_ascii_uppercase()
+            && before.is_some_and(|before| {
+                let is_word_over = before.is_ascii_lowercase() || before.is_ascii_digit();
+                let is_next_lower = letters.get(index + 1).is_some_and(char::is_ascii_lowercase);
+                before != '_' && (is_word_over || is_next_lower)
+            });
+        if begins {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,6 +44,20 @@ mod tests {
     fn sentences_begin_with_a_capital() {
         assert_eq!(sentence("node is rebooting"), "Node is rebooting");
         assert_eq!(sentence(""), "");
+    }
+
+    #[test]
+    fn words_in_camel_case_are_taken_apart() {
+        for (name, expected) in [
+            ("Ready", "ready"),
+            ("KernelReady", "kernel_ready"),
+            ("KWOKUnhealthy", "kwok_unhealthy"),
+            ("AcceleratedHardwareReady", "accelerated_hardware_ready"),
+            ("WhenEmpty", "when_empty"),
+            ("", ""),
+        ] {
+            assert_eq!(snake_case(name), expected);
+        }
     }
 
     #[test]

@@ -167,13 +167,23 @@ impl Api {
         self.delete_within(object, None).await
     }
 
+    /// As [`Api::delete`], unless somebody else has changed the object.
+    pub async fn delete_unchanged<K: Watched>(&self, object: &K) -> Result<(), Error> {
+        let version = object.meta().version().to_string();
+        self.delete_with(object, json!({"preconditions": {"resourceVersion": version}})).await
+    }
+
     /// Asks for the deletion of an object, which gets `grace` seconds to stop.
     pub async fn delete_within<K: Watched>(&self, object: &K, grace: Option<i64>) -> Result<(), Error> {
+        let options = grace.map_or_else(|| json!({}), |grace| json!({"gracePeriodSeconds": grace}));
+        self.delete_with(object, options).await
+    }
+
+    async fn delete_with<K: Watched>(&self, object: &K, mut options: Value) -> Result<(), Error> {
         let (key, uid) = (object.key(), object.meta().uid().to_owned());
-        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
-        if let Some(grace) = grace {
-            options["gracePeriodSeconds"] = grace.into();
-        }
+        options["apiVersion"] = "v1".into();
+        options["kind"] = "DeleteOptions".into();
+        options["preconditions"]["uid"] = uid.as_str().into();
         let path = self.path(K::KIND, &key);
         match self.send::<Value>(Method::DELETE, &path, "application/json", &options).await {
             Ok(_) => {

@@ -8,6 +8,7 @@ mod failing;
 mod leaving;
 pub mod manifests;
 mod provisioning;
+mod repairing;
 mod restarting;
 
 use crate::stage::Stage;
@@ -91,6 +92,11 @@ scenarios! {
     Fast disrupting::a_budget_of_zero_keeps_empty_nodes,
     Fast disrupting::an_empty_node_that_gets_a_pod_stays,
     Slow disrupting::a_pool_counts_what_it_has,
+    Slow repairing::a_broken_node_goes_once_its_replacement_is_there,
+    Slow repairing::a_node_that_needs_a_reboot_is_drained_booted_and_used_again,
+    Slow repairing::a_node_that_must_not_be_repaired_stays,
+    Slow repairing::too_many_broken_nodes_stop_repair,
+    Slow repairing::a_budget_of_zero_keeps_broken_nodes,
     Fast drifting::a_drifted_node_is_replaced_before_it_goes,
     Slow drifting::drifted_nodes_are_replaced_as_fast_as_the_budget_allows,
     Slow drifting::an_operator_that_is_killed_while_nodes_are_replaced_leaves_none_behind,

@@ -29,6 +29,10 @@ define! {
     REBOOT_PRE_BOOT_ID = "karpenter.sh/reboot-pre-boot-id";
     /// How long a node drains before it is rebooted.
     REBOOT_TERMINATION_GRACE_PERIOD = "karpenter.sh/reboot-termination-grace-period";
+    /// Since when the provider is being asked for a reboot; once it has accepted, when it did.
+    REBOOT_ISSUE_TIME = "karpenter.sh/reboot-issue-time";
+    /// When reboots of the node were asked for within the last day, as RFC 3339 times with commas between them.
+    REBOOT_HISTORY = "karpenter.sh/reboot-history";
     /// `true` on the virtual pods of a capacity buffer.
     BUFFER_FAKE_POD = "karpenter.sh/capacity-buffer-fake-pod";
     /// The capacity buffer of a virtual pod.

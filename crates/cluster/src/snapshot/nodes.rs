@@ -155,7 +155,7 @@ impl<'a> Builder<'a> {
             available,
             resources: resources?,
             daemon_requests: Amounts::default(),
-            initialized: state.is_initialized(),
+            initialized: state.is_settled(),
             open: !state.is_marked_for_deletion(),
             takes_moved: true,
             object,

@@ -138,6 +138,8 @@ fn a_node_that_boots_again_counts_as_one_that_comes_back() {
     ]);
     let node = node(&labels, &taints);
     assert!(both(&node, &claim).is_rebooting());
+    // N16: it takes pods that wait, but nobody moves pods to it.
+    assert!(both(&node, &claim).is_initialized() && !both(&node, &claim).is_settled());
     assert_eq!(keys(&both(&node, &claim)), ["web".into()]);
 }
 

@@ -20,6 +20,7 @@ use units::GoDuration;
 
 use super::Class;
 use super::decision::Notice;
+use super::repair::Repaired;
 use crate::catalogue::Types;
 use crate::text::sentence;
 
@@ -41,19 +42,20 @@ pub(crate) struct Candidate {
     /// What the node costs per hour; zero if nobody knows.
     pub(crate) price: f64,
     /// What disrupting the node costs with all its pods, the less the sooner it expires anyway.
-    #[allow(dead_code, reason = "for repair and consolidation")]
     pub(crate) disruption_cost: f64,
     /// Whether it is known what its instance type has and costs.
     #[allow(dead_code, reason = "for repair and consolidation")]
     pub(crate) type_known: bool,
     /// Whether the node is ready for pods.
-    #[allow(dead_code, reason = "for repair and consolidation")]
     pub(crate) initialized: bool,
     /// What its pods have against it, if the method does not let them.
-    #[allow(dead_code, reason = "for repair and consolidation")]
     pub(crate) blocked: Option<String>,
     /// How long its pods have at most once it is deleted; as its claim says if absent.
     pub(crate) drain_bound: Option<GoDuration>,
+    /// Why it is repaired, if it is.
+    pub(crate) repaired: Option<Arc<Repaired>>,
+    /// When it was looked at.
+    pub(crate) seen: Timestamp,
 }
 
 impl Candidate {
@@ -190,7 +192,10 @@ fn candidate(
     };
     let name = node.pool();
     let pool = state.node_pools.named(name).map(Arc::clone);
-    let Some((pool, types)) = pool.zip(search.types.get(name)) else {
+    // What a broken node is like does not matter to those who repair it.
+    let unknown = (search.class == Class::Repair).then_some(&[][..]);
+    let types = search.types.get(name).map(AsRef::as_ref).or(unknown);
+    let Some((pool, types)) = pool.zip(types) else {
         return Err(Blocked::new(format!("NodePool not found (NodePool={name})")));
     };
     let pods: Vec<Arc<Pod>> = state.pods_on(&object.metadata.name).map(Arc::clone).collect();
@@ -216,6 +221,8 @@ fn candidate(
         initialized: node.is_initialized(),
         blocked: stopped,
         drain_bound: None,
+        repaired: None,
+        seen: search.now,
         node: object,
         claim,
         pool,

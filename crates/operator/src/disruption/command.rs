@@ -27,7 +27,6 @@ pub(crate) enum Kind {
     /// They go first, because their successors need what they hold. Why, as metrics name it.
     TerminateFirst(&'static str),
     /// They stay, and are booted again.
-    #[allow(dead_code, reason = "what repair does")]
     Reboot,
 }
 
@@ -184,12 +183,16 @@ impl Command {
     /// The nodes, for logs.
     pub(crate) fn shown_nodes(&self) -> Value {
         let shown = self.candidates.iter().map(|candidate| {
-            json!({
+            let mut shown = json!({
                 "Node": {"name": candidate.name()},
                 "NodeClaim": {"name": candidate.claim.metadata.name},
                 "instance-type": candidate.label(labels::INSTANCE_TYPE),
                 "capacity-type": candidate.label(labels::CAPACITY_TYPE),
-            })
+            });
+            if candidate.repaired.as_ref().is_some_and(|repaired| repaired.is_escalated) {
+                shown["reboot-escalated"] = true.into();
+            }
+            shown
         });
         shown.collect()
     }

@@ -64,10 +64,14 @@ pub(crate) fn glance<'m>(
             }
             found.candidates
         });
+        glance.notices.extend(method.notices(state, look.now));
         let mut view = View::default();
         for candidate in candidates.iter() {
             match method.accepts(state, candidate) {
                 Ok(()) => view.candidates.push(candidate.clone()),
+                Err(Some(why)) if class == Class::Repair => {
+                    glance.notices.extend(candidate.blocked_notices(&why));
+                }
                 Err(Some(why)) => glance.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, "")),
                 Err(None) => {}
             }

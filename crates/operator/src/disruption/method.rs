@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use api::nodepool::DisruptionReason;
 use cluster::state::State;
+use jiff::Timestamp;
 
 use super::budget::Budgets;
 use super::candidate::Candidate;
 use super::command::Command;
-use super::decision::{Decision, Invalid};
+use super::decision::{Decision, Invalid, Notice};
 use super::scene::Scene;
 
 /// Why nodes are disrupted.
@@ -68,6 +69,11 @@ pub(crate) trait Method: Send + Sync {
 
     /// Whether the method could do something about a candidate. Where not, users may be told why.
     fn accepts(&self, state: &State, candidate: &Candidate) -> Result<(), Option<String>>;
+
+    /// What users are told besides, of nodes that are no candidates.
+    fn notices(&self, _state: &State, _now: Timestamp) -> Vec<Notice> {
+        Vec::new()
+    }
 
     /// What is to be done about candidates that were accepted. What it decides it takes from the budgets.
     ///

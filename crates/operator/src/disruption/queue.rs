@@ -30,7 +30,7 @@ use super::candidate::Candidate;
 use super::command::{Command, Kind};
 use super::launch::Launch;
 use super::static_drift::node_limit;
-use super::{Reason, mark};
+use super::{Reason, mark, repair};
 use crate::Context;
 use crate::provisioner::create::{create, nominate};
 use crate::wiring::Wiring;
@@ -102,8 +102,7 @@ impl Commands {
         }
         tell::begin(&command);
         if command.kind == Kind::Reboot {
-            tell::decided(&self.context, &command);
-            return Ok(());
+            return self.reboot(command).await;
         }
         let entry = self.begin(command).await?;
         let command = Arc::clone(&entry.command);
@@ -117,6 +116,21 @@ impl Commands {
             inner.commands.insert(key.clone(), entry);
         }
         self.queue.add(key);
+        Ok(())
+    }
+
+    /// Lets nodes be booted again. Others carry that out.
+    async fn reboot(&self, mut command: Command) -> Result<(), Error> {
+        let mut candidates = Vec::new();
+        for candidate in std::mem::take(&mut command.candidates) {
+            if repair::commit(&self.context, &candidate, command.reason).await? {
+                candidates.push(candidate);
+            }
+        }
+        let command = Command { candidates, ..command };
+        if !command.candidates.is_empty() {
+            tell::decided(&self.context, &command);
+        }
         Ok(())
     }
 

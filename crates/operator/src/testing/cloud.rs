@@ -19,12 +19,19 @@ pub(crate) struct FakeCloud {
     pub(crate) types_error: Mutex<Option<Error>>,
     /// Why instances have drifted, if so.
     pub(crate) drift: Mutex<Option<String>>,
+    /// When nodes count as broken.
+    pub(crate) policies: Mutex<Vec<RepairPolicy>>,
 }
 
 impl Default for FakeCloud {
     fn default() -> Self {
         let types: Arc<[InstanceType]> = kwok::built_in().into();
-        Self { types: Mutex::new(types), types_error: Mutex::default(), drift: Mutex::default() }
+        Self {
+            types: Mutex::new(types),
+            types_error: Mutex::default(),
+            drift: Mutex::default(),
+            policies: Mutex::default(),
+        }
     }
 }
 
@@ -64,7 +71,7 @@ impl CloudProvider for FakeCloud {
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
-        Vec::new()
+        self.policies.lock().clone()
     }
 
     fn reboot<'a>(&'a self, _: &'a NodeClaim, _: &'a str) -> BoxFuture<'a, Result<(), Error>> {

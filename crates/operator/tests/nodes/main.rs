@@ -4,9 +4,11 @@ mod deadline;
 mod drain;
 mod eviction;
 mod finalize;
+mod health;
 mod launch;
 mod liveness;
 mod others;
+mod reboot;
 mod registration;
 mod safety;
 #[path = "../support/mod.rs"]

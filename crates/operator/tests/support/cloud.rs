@@ -13,6 +13,7 @@ use cloud::provider::RegistrationHook;
 use cloud::{CloudProvider, Error, Instance, RepairPolicy};
 use cluster::instance_types::{InstanceType, kwok};
 use cluster::objects::Node;
+use cluster::state::Key;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -50,6 +51,14 @@ pub struct FakeCloud {
     pub change_claim_while_launching: AtomicBool,
     /// Whether somebody deletes a claim while its instance is launched, and writes to it.
     pub delete_claim_while_launching: AtomicBool,
+    /// What the next reboots fail with.
+    pub reboot_failures: Failures,
+    /// The reboots that were accepted.
+    pub reboots: Mutex<Vec<String>>,
+    /// Whether instances that are to boot again do not.
+    pub boots_fail: AtomicBool,
+    /// When nodes count as broken.
+    pub policies: Mutex<Vec<RepairPolicy>>,
     /// Put over the Nodes that instances become.
     pub node_change: Mutex<Value>,
     api: Mutex<Option<Api>>,
@@ -278,11 +287,23 @@ impl CloudProvider for FakeCloud {
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
-        Vec::new()
+        self.policies.lock().clone()
     }
 
-    fn reboot<'a>(&'a self, _: &'a NodeClaim, _: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        async { Ok(()) }.boxed()
+    fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        async move {
+            failed(&self.reboot_failures)?;
+            self.reboots.lock().push(operation.to_owned());
+            let api = self.api.lock().clone();
+            let node = claim.status.as_ref().map_or("", |status| &status.node_name);
+            if let Some(api) = api.filter(|_| !self.boots_fail.load(Ordering::Relaxed)) {
+                let change = json!({"status": {"nodeInfo": {"bootID": format!("after {operation}")}}});
+                let patched = api.patch_status::<Node>(&Key::cluster(node), &change).await;
+                patched.map_err(|error| Error::Other(error.to_string()))?;
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     fn registration_hooks(&self) -> &[Box<dyn RegistrationHook>] {

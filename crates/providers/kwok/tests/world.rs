@@ -314,6 +314,31 @@ fn a_launch_that_was_interrupted_before_its_node_registered_is_completed() {
 }
 
 #[test]
+fn the_policies_of_simulated_nodes_are_valid() {
+    let play = Play::new(0);
+    let policies = play.kwok.repair_policies();
+    let shown: Vec<String> = policies
+        .iter()
+        .map(|it| {
+            let grace = it.termination_grace_period.map_or(0, |grace| grace.as_secs());
+            let tolerated = it.toleration.as_secs();
+            let (kind, status, pattern) = (it.condition, it.status, it.reason_pattern);
+            format!("{kind}={status} {pattern:?} {tolerated} {grace} {} {}", it.priority, it.action.as_str())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "Ready=False \"\" 600 0 0 ReplaceNode",
+            "Ready=Unknown \".*\" 600 0 0 ReplaceNode",
+            "KWOKUnhealthy=True \".*\" 30 45 0 ReplaceNode",
+            "KWOKRebootRequired=True \".*\" 30 60 0 RebootNode",
+        ]
+    );
+    assert!(cloud::repair::Policies::compile(policies).is_ok());
+}
+
+#[test]
 fn a_reboot_changes_the_boot_once() {
     let mut play = Play::new(0);
     let claim = play.claim("one");

@@ -99,3 +99,45 @@ fn a_node_keeps_its_boot_what_it_has_and_the_conditions_of_others() {
     assert_eq!(condition(node, "Broken").unwrap().status, "True");
     assert_eq!(ready(&world), Some("True"));
 }
+
+#[test]
+fn conditions_and_boots_of_others_survive_heartbeats() {
+    let options = KubeletOptions::default();
+    let mut world = World::of(&["{apiVersion: v1, kind: Node, metadata: {name: n1}}"]);
+    step(&mut world, &options, 10);
+    let node = |world: &World| world.cache.nodes.get(&Key::cluster("n1")).unwrap().clone();
+    let known = node(&world);
+    let mut conditions = known.status.as_ref().unwrap().conditions.clone().unwrap();
+    for name in ["KWOKUnhealthy", "KWOKRebootRequired"] {
+        conditions.push(NodeCondition {
+            type_: name.to_owned(),
+            status: "True".to_owned(),
+            last_transition_time: Some(time(at(20))),
+            ..NodeCondition::default()
+        });
+    }
+    let mut patch = Outcome::default();
+    let status = json!({"conditions": conditions, "nodeInfo": {"bootID": "kwok-op"}});
+    patch.patch_status(Kind::Node, &known.metadata, json!({"status": status}));
+    world.perform(&patch, at(20));
+    for now in [330, 700, 1100] {
+        step(&mut world, &options, now);
+        let status = node(&world).status.clone().unwrap();
+        for name in ["KWOKUnhealthy", "KWOKRebootRequired"] {
+            let condition = condition(&node(&world), name).cloned().unwrap();
+            assert_eq!((&*condition.status, condition.last_transition_time), ("True", Some(time(at(20)))));
+        }
+        assert_eq!(status.node_info.unwrap().boot_id, "kwok-op");
+        assert_eq!(ready_heartbeat(&node(&world)).unwrap().0, at(now));
+    }
+}
+
+#[test]
+fn a_node_whose_state_somebody_else_tells_is_left_alone() {
+    let options = KubeletOptions::default();
+    let pinned = "{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {kwok.x-k8s.io/stage: unhealthy}}, \
+        status: {conditions: [{type: Ready, status: 'False'}]}}";
+    let mut world = World::of(&[pinned]);
+    step(&mut world, &options, 1000);
+    assert_eq!(ready(&world), Some("False"));
+}

@@ -11,13 +11,14 @@ use api::nodepool::{ConsolidationPolicy, DisruptionReason};
 use runtime::events::About;
 
 use crate::Context;
-use crate::disruption::Reason;
 use crate::disruption::candidate::Candidate;
 use crate::disruption::command::{Command, Kind};
+use crate::disruption::{Reason, repair};
 use crate::node_claim::termination_mode;
 
 /// Logs that a command begins.
 pub(super) fn begin(command: &Command) {
+    repair::log(command);
     tracing::info!(
         command = %command.text(),
         decision = command.decision(),
@@ -83,6 +84,7 @@ fn disrupted(context: &Context, command: &Command, candidate: &Candidate) {
         mode,
     ];
     context.metrics.add(&NODECLAIMS_DISRUPTED, &labels, 1.0);
+    repair::count(context, candidate, mode);
     #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
     context.metrics.add(&PODS_DISRUPTION_INITIATED, &labels, candidate.pods.len() as f64);
 }

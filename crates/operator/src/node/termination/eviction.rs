@@ -38,7 +38,6 @@ const SEVERAL_BUDGETS: &str =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
     /// Pods that have not left stay.
-    #[cfg_attr(not(test), expect(dead_code, reason = "how nodes are drained before a reboot"))]
     Leave,
     /// Pods are deleted in time.
     Force,
