@@ -16,6 +16,7 @@ use e2e::ControlPlane;
 use http::{Method, StatusCode};
 use real::{Machines, Real};
 use runtime::Settings;
+use runtime::settings::Gates;
 use serde_json::Value;
 use testkit::scenarios::{ALL, Pace, Scenario};
 use testkit::stage::{CLAIMS, Stage};
@@ -27,11 +28,13 @@ const ALWAYS: usize = 12;
 struct Theatre {
     real: Real,
     operator: Option<JoinHandle<()>>,
+    gates: Gates,
 }
 
 impl Theatre {
     fn start(machines: Machines) -> Result<Self> {
-        let mut theatre = Self { real: Real::start(ControlPlane::builder(), machines)?, operator: None };
+        let real = Real::start(ControlPlane::builder(), machines)?;
+        let mut theatre = Self { real, operator: None, gates: Gates::default() };
         theatre.start_operator();
         Ok(theatre)
     }
@@ -42,7 +45,8 @@ impl Theatre {
             "delete",
             "--all",
             "--wait=false",
-            "deployments,statefulsets,daemonsets,jobs,pods,poddisruptionbudgets,persistentvolumeclaims,limitranges",
+            "deployments,statefulsets,daemonsets,jobs,pods,poddisruptionbudgets,persistentvolumeclaims,limitranges,\
+             capacitybuffers,podtemplates",
         ])?;
         self.real.plane.kubectl(&["delete", "--all", "--wait=false", "--namespace=kube-system", "pods"])?;
         self.real.plane.kubectl(&[
@@ -83,8 +87,15 @@ impl Stage for Theatre {
     }
 
     fn start_operator(&mut self) {
-        let operator = whole::operate(self.real.client.clone(), Clock::system(), Settings::default(), 1);
+        let settings = Settings { gates: self.gates, ..Settings::default() };
+        let operator = whole::operate(self.real.client.clone(), Clock::system(), settings, 1);
         self.operator = Some(self.real.runtime.spawn(operator));
+    }
+
+    fn set_gates(&mut self, gates: &str) {
+        self.kill_operator();
+        self.gates = Gates::parse(gates).expect("the gates are well-formed").0;
+        self.start_operator();
     }
 }
 
@@ -111,6 +122,9 @@ fn play_once(stage: &mut Theatre, scenario: &Scenario) -> Result<bool> {
         stage.start_operator();
     }
     stage.clear()?;
+    if stage.gates != Gates::default() {
+        stage.set_gates("");
+    }
     Ok(played.is_ok())
 }
 

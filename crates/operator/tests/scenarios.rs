@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::provider::Provider;
 use http::{Method, StatusCode};
 use runtime::Settings;
+use runtime::settings::Gates;
 use serde_json::Value;
 use testkit::World;
 use testkit::scenarios::ALL;
@@ -19,6 +20,7 @@ struct Virtual {
     world: World,
     operator: Option<JoinHandle<()>>,
     seed: u64,
+    gates: Gates,
 }
 
 impl Virtual {
@@ -27,7 +29,7 @@ impl Virtual {
         for definition in api::crds::documents(Provider::Kwok) {
             world.apply(&definition.document.to_string());
         }
-        let mut stage = Self { world, operator: None, seed };
+        let mut stage = Self { world, operator: None, seed, gates: Gates::default() };
         stage.start_operator();
         stage
     }
@@ -58,7 +60,14 @@ impl Stage for Virtual {
         // Each life has its own chances.
         self.seed += 1;
         let (client, clock, seed) = (self.world.client(), self.world.clock(), self.seed);
-        self.operator = Some(self.world.spawn(whole::operate(client, clock, Settings::default(), seed)));
+        let settings = Settings { gates: self.gates, ..Settings::default() };
+        self.operator = Some(self.world.spawn(whole::operate(client, clock, settings, seed)));
+    }
+
+    fn set_gates(&mut self, gates: &str) {
+        self.kill_operator();
+        self.gates = Gates::parse(gates).expect("the gates are well-formed").0;
+        self.start_operator();
     }
 }
 

@@ -22,6 +22,9 @@ pub trait Stage {
 
     /// Starts the operator.
     fn start_operator(&mut self);
+
+    /// Starts the operator anew with feature gates, which it keeps; without any it has their defaults.
+    fn set_gates(&mut self, gates: &str);
 }
 
 /// The collection of NodeClaims.

@@ -29,11 +29,12 @@ pub(crate) const NAMESPACE: &str = "kube-system";
 pub(crate) struct Cluster {
     pub(crate) real: Real,
     operator: Option<Process>,
+    gates: String,
 }
 
 impl Cluster {
     pub(crate) fn start(builder: Builder, machines: Machines) -> Result<Self> {
-        Ok(Self { real: Real::start(builder, machines)?, operator: None })
+        Ok(Self { real: Real::start(builder, machines)?, operator: None, gates: String::new() })
     }
 
     /// Starts a controller beside all others. Its log is called `name`.
@@ -63,7 +64,9 @@ impl Cluster {
     /// Replaces the controller that acts alone, if there is one, by another one.
     pub(crate) fn change_to(&mut self, controller: Controller, name: &str) -> Result<()> {
         self.kill_operator();
-        self.operator = Some(self.run(controller, name, &[("DISABLE_LEADER_ELECTION", "true")])?);
+        let environment = [("DISABLE_LEADER_ELECTION", "true"), ("FEATURE_GATES", &self.gates)];
+        let wanted = if self.gates.is_empty() { &environment[..1] } else { &environment[..] };
+        self.operator = Some(self.run(controller, name, wanted)?);
         Ok(())
     }
 
@@ -96,6 +99,11 @@ impl Stage for Cluster {
         if let Err(error) = self.change_to(Controller::Ours, "ours") {
             panic!("{error:#}");
         }
+    }
+
+    fn set_gates(&mut self, gates: &str) {
+        gates.clone_into(&mut self.gates);
+        self.start_operator();
     }
 }
 

@@ -8,11 +8,13 @@ use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use cluster::payload;
 use cluster::reason::Reason;
-use cluster::snapshot::{Built, NodeOrigin};
+use cluster::snapshot::{Built, NodeOrigin, Origin};
 use cluster::state::Key;
 use engine::model::{PodId, Snapshot};
 use engine::solve::{Failure, Place, Plan, PlannedClaim};
 use engine::text::Texts;
+
+use crate::capacity_buffer::room::{Placement, placement};
 
 /// A pod that was decided about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(crate) struct NewClaim {
     pub(crate) types: Vec<String>,
     /// Whether the pool's demand for choice was lowered.
     pub(crate) min_values_relaxed: bool,
-    /// The pods it is for.
+    /// The pods it is for; virtual ones, which nobody is told about, are not among them.
     pub(crate) pods: Vec<Decided>,
 }
 
@@ -75,6 +77,8 @@ pub(crate) struct Outcome {
     pub(crate) deferred: usize,
     /// Pools that nothing can be launched for, and whether their demand for choice is why.
     pub(crate) unusable: Vec<(Arc<NodePool>, bool)>,
+    /// Where the room is that buffers keep.
+    pub(crate) placement: Placement,
 }
 
 /// What a plan for a snapshot means. `pools` are the NodePools as they were planned for.
@@ -85,8 +89,11 @@ pub(crate) fn outcome(
     sets: &LabelSets,
 ) -> Outcome {
     let snapshot = &built.snapshot;
+    let real = |pods: &[PodId]| -> Vec<Decided> {
+        pods.iter().filter(|pod| !is_virtual(built, **pod)).map(|pod| decided(snapshot, *pod)).collect()
+    };
     let pool_of = |claim: &PlannedClaim| pools.get(&snapshot.pools[claim.pool.index()].name);
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome { placement: placement(built, &plan), ..Outcome::default() };
     let claims = std::mem::take(&mut plan.claims);
     for claim in claims.iter().filter(|claim| !claim.pods.is_empty()) {
         let Some(pool) = pool_of(claim) else { continue };
@@ -95,7 +102,7 @@ pub(crate) fn outcome(
             pool: Arc::clone(pool),
             types: type_names(snapshot, &plan, claim),
             min_values_relaxed: claim.min_values_relaxed,
-            pods: claim.pods.iter().map(|pod| decided(snapshot, *pod)).collect(),
+            pods: real(&claim.pods),
         });
     }
     outcome.nominated = nominated(built, &plan);
@@ -103,7 +110,9 @@ pub(crate) fn outcome(
     // Pods of one class fail for one reason, whose text is made once.
     let mut known: Option<(&Arc<Failure>, Arc<str>)> = None;
     for (position, failure) in plan.failures.iter().enumerate() {
-        let Some(failure) = failure else { continue };
+        let Some(failure) = failure.as_ref().filter(|_| !is_virtual(built, PodId::at(position))) else {
+            continue;
+        };
         if failure.is_deferred() {
             outcome.deferred += 1;
             continue;
@@ -123,6 +132,11 @@ pub(crate) fn outcome(
     outcome
 }
 
+/// Whether a pod only keeps room for others.
+fn is_virtual(built: &Built, pod: PodId) -> bool {
+    matches!(built.pods[pod.index()], Origin::Buffer(_))
+}
+
 fn decided(snapshot: &Snapshot, pod: PodId) -> Decided {
     let pod = &snapshot.pods[pod.index()];
     let (namespace, name) = pod.name.split_once('/').unwrap_or(("", &pod.name));
@@ -140,7 +154,9 @@ fn type_names(snapshot: &Snapshot, plan: &Plan, claim: &PlannedClaim) -> Vec<Str
 fn nominated(built: &Built, plan: &Plan) -> Vec<Nominated> {
     let mut by_node = BTreeMap::<usize, Vec<Decided>>::new();
     for (position, place) in plan.places.iter().enumerate() {
-        if let Some(Place::Node(node)) = place {
+        if let Some(Place::Node(node)) = place
+            && !is_virtual(built, PodId::at(position))
+        {
             by_node.entry(node.index()).or_default().push(decided(&built.snapshot, PodId::at(position)));
         }
     }
