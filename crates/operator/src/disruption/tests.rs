@@ -1,6 +1,7 @@
 //! What is decided about disruption, without a cluster.
 
 mod cluster;
+mod empty;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
