@@ -15,6 +15,7 @@ use kube::Resource;
 
 use crate::aws::EC2NodeClass;
 use crate::azure::AKSNodeClass;
+use crate::capacitybuffer::CapacityBuffer;
 use crate::kwok::KWOKNodeClass;
 use crate::names::conditions::{self, READY as ROOT};
 use crate::names::{messages, reasons};
@@ -71,6 +72,36 @@ has_conditions! {
     KWOKNodeClass: &[],
     EC2NodeClass: conditions::aws::DEPENDENTS,
     AKSNodeClass: conditions::azure::DEPENDENTS,
+    // It has no `Ready`; see `set_plain`.
+    CapacityBuffer: &[],
+}
+
+/// Sets a condition of an object that has no `Ready`, by Kubernetes' plain rule: the time changes with the
+/// status, and the order stays. Returns whether anything changed.
+pub fn set_plain<K: HasConditions>(
+    object: &mut K,
+    type_: &str,
+    (status, reason, message): (ConditionStatus, &str, &str),
+    now: Timestamp,
+) -> bool {
+    let observed_generation = object.meta().generation.unwrap_or_default();
+    let list = object.conditions_mut();
+    let old = list.iter_mut().find(|condition| condition.type_ == type_);
+    let same = old.as_ref().filter(|old| old.status == status);
+    let condition = Condition {
+        type_: type_.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: same.map_or_else(|| whole_seconds(now), |old| old.last_transition_time.clone()),
+        observed_generation,
+    };
+    match old {
+        Some(old) if *old == condition => return false,
+        Some(old) => *old = condition,
+        None => list.push(condition),
+    }
+    true
 }
 
 /// A change that is not possible.
@@ -399,6 +430,23 @@ mod tests {
         assert_eq!(conditions.clear("Drifted"), Ok(false));
         let types: Vec<&str> = claim.conditions().iter().map(|condition| condition.type_.as_str()).collect();
         assert_eq!(types, ["Initialized", "Launched", "Ready", "Registered"]);
+    }
+
+    #[test]
+    fn plain_conditions_have_no_root_and_keep_their_order() {
+        let mut buffer = CapacityBuffer::default();
+        buffer.metadata.generation = Some(3);
+        let (yes, no) = ((ConditionStatus::True, "A", "a"), (ConditionStatus::False, "B", "b"));
+        assert!(set_plain(&mut buffer, "First", yes, at(1)));
+        assert!(set_plain(&mut buffer, "Second", yes, at(2)));
+        assert!(!set_plain(&mut buffer, "First", yes, at(3)));
+        assert!(set_plain(&mut buffer, "First", (ConditionStatus::True, "A", "other"), at(4)));
+        assert_eq!(buffer.condition("First").unwrap().last_transition_time.0, at(1));
+        assert!(set_plain(&mut buffer, "First", no, at(5)));
+        let first = buffer.condition("First").unwrap();
+        assert_eq!((first.last_transition_time.0, first.observed_generation), (at(5), 3));
+        let types: Vec<&str> = buffer.conditions().iter().map(|it| it.type_.as_str()).collect();
+        assert_eq!(types, ["First", "Second"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is known of a cluster, and the engine's snapshot of it: from files that `kubectl get` writes, and from
 //! watches.
 
+pub mod buffers;
 pub mod consolidate_after;
 pub mod costs;
 pub mod do_not_disrupt;

@@ -21,9 +21,9 @@ use serde::{Deserialize, Deserializer};
 
 use collections::{Annotations, Labels, List, nullable};
 pub use others::{
-    CSINode, DaemonSet, Namespace, Node, NodeClass, PersistentVolume, PersistentVolumeClaim,
-    PodDisruptionBudget, PriorityClass, ReplicaSet, ReplicationController, Service, StorageClass, Taint,
-    VolumeAttachment,
+    CSINode, DaemonSet, Deployment, Namespace, Node, NodeClass, PersistentVolume, PersistentVolumeClaim,
+    PodDisruptionBudget, PodTemplate, PodTemplateSpec, PriorityClass, ReplicaSet, ReplicationController,
+    Service, StorageClass, Taint, VolumeAttachment,
 };
 pub use pod::Pod;
 

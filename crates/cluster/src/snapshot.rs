@@ -5,7 +5,8 @@
 //! NodePools ───────────────────► pools, with what existing nodes leave of their limits
 //! Nodes + NodeClaims ──────────► nodes ◄── bound pods: requests, ports, volumes; counted for topologies
 //! unschedulable pods,      ─┐
-//! pods of deleting nodes   ─┴──► classes and pods
+//! pods of deleting nodes,  ─┼──► classes and pods
+//! room that buffers keep   ─┘
 //! DaemonSets ──────────────────► daemons
 //! ```
 //!
@@ -45,6 +46,7 @@ use crate::objects::selector::NodeSelectorTerm;
 use crate::pod_disruption_budgets::Budgets;
 use crate::reason::{Ignored, Reason, Rejection};
 use crate::shapes::Memo;
+use crate::state::{Key, Watched};
 use crate::state_node::Joined;
 use crate::volumes::Volumes;
 use namespaces::Namespaces;
@@ -94,6 +96,8 @@ pub enum Origin {
     RemovedNode,
     /// Its node stays, but what if it went?
     InCase,
+    /// It keeps room for others: a virtual pod of the room at this position of [`Options::rooms`].
+    Buffer(usize),
 }
 
 /// Which objects a node of the snapshot stands for.
@@ -122,6 +126,7 @@ pub fn build<'v>(objects: impl Into<View<'v>>, options: &Options<'_>, now: Times
     let mut nodes = builder.nodes(&states, now);
     builder.bystanders(&bystanders, &mut nodes);
     builder.place_pods(&mut nodes, now);
+    builder.place_rooms();
     builder.settle(&nodes);
     builder.daemons();
     let Builder { tables, origins, ignored, stuck, .. } = builder;
@@ -283,6 +288,32 @@ impl<'a> Builder<'a> {
             class
         });
         self.place(pod, class, Origin::Waiting);
+    }
+
+    /// Adds the virtual pods of capacity buffers. Nobody has asked whether they are valid: where they cannot be
+    /// placed, their buffer says so.
+    fn place_rooms(&mut self) {
+        for (position, room) in self.options.rooms.iter().enumerate() {
+            let Ok(pods) = &room.pods else { continue };
+            let class = match self.intern_class(&pods.pod) {
+                Ok(class) => class,
+                Err(reason) => {
+                    let Key { namespace, name } = room.buffer.key();
+                    let ignored =
+                        Ignored { kind: "CapacityBuffer", namespace: Some(namespace), name, reason };
+                    self.ignored.push(ignored);
+                    continue;
+                }
+            };
+            let namespace = pods.pod.metadata.namespace();
+            for number in 1..=pods.replicas {
+                let name = format!("{namespace}/{}", room.pod_name(number)).into();
+                // Among pods of the same size the older come first; nothing is younger than these.
+                let (uid, created) = (room.pod_uid(number).into(), i64::MAX);
+                self.tables.snapshot.pods.push(EnginePod { name, uid, created, class, runs: None });
+                self.origins.push(Origin::Buffer(position));
+            }
+        }
     }
 
     /// Why a pod of a node that goes needs a place elsewhere; nothing if it stays.

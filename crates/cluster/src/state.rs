@@ -92,6 +92,8 @@ pub struct State {
     unreadable: BTreeMap<(Kind, Key), String>,
     /// What pods have in common.
     shapes: Shapes,
+    /// Whether somebody asks what the pods of ReplicaSets and StatefulSets are like.
+    keeps_templates: bool,
     /// How long a claim may take to get an instance before nobody waits for it any more.
     launch_timeout: SignedDuration,
     /// How each instance looked when its Node or claim last changed.
@@ -121,7 +123,8 @@ impl Deref for State {
 }
 
 impl State {
-    /// A state that is complete once each of `kinds` has been listed.
+    /// A state that is complete once each of `kinds` has been listed. Without capacity buffers among them, what
+    /// only they ask for is not kept.
     pub fn awaiting(provider: Provider, kinds: &[Kind]) -> Self {
         Self {
             provider,
@@ -133,6 +136,7 @@ impl State {
             doomed: BTreeSet::new(),
             unreadable: BTreeMap::new(),
             shapes: Shapes::default(),
+            keeps_templates: kinds.contains(&Kind::CapacityBuffer),
             launch_timeout: LAUNCH_TIMEOUT,
             tracked: BTreeMap::new(),
             marks: BTreeSet::new(),
@@ -158,6 +162,11 @@ impl State {
     /// Objects that cannot be understood, and why. They have no part in anything.
     pub fn unreadable(&self) -> impl ExactSizeIterator<Item = (&(Kind, Key), &String)> {
         self.unreadable.iter()
+    }
+
+    /// Why the object of a kind at a key cannot be understood, if so.
+    pub fn why_unreadable(&self, kind: Kind, key: &Key) -> Option<&str> {
+        self.unreadable.get(&(kind, key.clone())).map(String::as_str)
     }
 
     /// Whether some object of a kind cannot be understood, so that it proves nothing that one is not found.
@@ -326,6 +335,14 @@ impl State {
         }
         let object = match object {
             Object::Pod(pod) => Object::Pod(self.shapes.note(pod)),
+            Object::ReplicaSet(mut set) if !self.keeps_templates => {
+                Arc::make_mut(&mut set).spec.template = None;
+                Object::ReplicaSet(set)
+            }
+            Object::StatefulSet(mut set) if !self.keeps_templates => {
+                Arc::make_mut(&mut set).spec.template = None;
+                Object::StatefulSet(set)
+            }
             other => other,
         };
         let old = self.stores.insert(&object);

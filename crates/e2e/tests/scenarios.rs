@@ -45,7 +45,8 @@ impl Theatre {
             "delete",
             "--all",
             "--wait=false",
-            "deployments,statefulsets,daemonsets,jobs,pods,poddisruptionbudgets,persistentvolumeclaims,limitranges",
+            "deployments,statefulsets,daemonsets,jobs,pods,poddisruptionbudgets,persistentvolumeclaims,limitranges,\
+             capacitybuffers,podtemplates",
         ])?;
         self.real.plane.kubectl(&["delete", "--all", "--wait=false", "--namespace=kube-system", "pods"])?;
         self.real.plane.kubectl(&[

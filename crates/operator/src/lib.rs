@@ -3,6 +3,7 @@
 //! A folder for each controller: `decide` is pure and looks at the state, `act` carries out.
 
 mod algebra;
+mod capacity_buffer;
 mod catalogue;
 pub mod context;
 pub mod disruption;

@@ -1,11 +1,12 @@
 //! Gives pending pods nodes.
 //!
 //! ```text
-//!   pods that no node takes,  ─► batcher ─► snapshot ─► plan ─► NodeClaims, nominations, events
-//!   nodes that go away
+//!   pods that no node takes,  ─► batcher ─► snapshot ─► plan ─► NodeClaims, nominations, events,
+//!   nodes that go away,                                         conditions of buffers
+//!   buffers
 //! ```
 
-mod batcher;
+pub(crate) mod batcher;
 pub(crate) mod create;
 pub(crate) mod outcome;
 mod pass;
@@ -27,9 +28,13 @@ pub(crate) use pass::options;
 pub fn controllers(context: &Context) -> Vec<Controller> {
     let settings = &context.settings;
     let batcher = Arc::new(Batcher::new(settings.batch_idle_duration, settings.batch_max_duration));
-    vec![
+    let mut all = vec![
         pass::controller(context, &batcher),
         trigger::pods(context, &batcher),
         trigger::nodes(context, &batcher),
-    ]
+    ];
+    if settings.gates.capacity_buffer {
+        all.push(crate::capacity_buffer::controller(context, &batcher));
+    }
+    all
 }

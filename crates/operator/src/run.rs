@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::provider::Provider;
 use clock::Clock;
 use cloud::CloudProvider;
-use cluster::state::{Kind, State};
+use cluster::state::State;
 use kube::Client;
 use runtime::controller::Controller;
 use runtime::events::Recorder;
@@ -49,7 +49,7 @@ impl Parts {
         settings: Settings,
         metrics: Registry,
     ) -> Self {
-        let cluster = Cluster::new(State::awaiting(provider, Kind::ALL), clock);
+        let cluster = Cluster::new(State::awaiting(provider, &settings.gates.kinds()), clock);
         let limiter = Limiter::new(f64::from(settings.kube_client_qps), settings.kube_client_burst);
         let api = Api::new(client, cluster.clone(), provider, Arc::new(limiter));
         let events = Recorder::new(provider);
@@ -72,8 +72,8 @@ pub async fn run(context: Context, of_cloud: Vec<Controller>, leads: watch::Rece
     let mut controllers = controllers(&context);
     controllers.extend(of_cloud);
     let mut tasks = JoinSet::new();
-    for kind in Kind::ALL {
-        tasks.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), *kind));
+    for kind in context.settings.gates.kinds() {
+        tasks.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), kind));
     }
     tasks.spawn(context.events.clone().write(client, context.clock));
     context.cluster.listed().await;

@@ -48,7 +48,12 @@ pub async fn watch(client: Client, cluster: Cluster, kind: Kind) {
                 tokio::time::sleep(UNKNOWN_WAIT).await;
             }
             Err(error) => {
-                tracing::debug!(kind = kind.name(), error = %error, "watch failed");
+                if error.code() == 403 && failures == 0 {
+                    // Nothing is decided before this is mended, and only people can mend it.
+                    tracing::error!(kind = kind.name(), error = %error, "this kind may not be watched");
+                } else {
+                    tracing::debug!(kind = kind.name(), error = %error, "watch failed");
+                }
                 tokio::time::sleep(FIRST_WAIT.saturating_mul(1 << failures.min(10)).min(LAST_WAIT)).await;
                 failures = failures.saturating_add(1);
             }

@@ -60,6 +60,24 @@ fn a_kind_that_the_server_does_not_know_is_empty_until_it_does() {
 }
 
 #[test]
+fn a_kind_that_is_installed_later_is_watched_from_then_on() {
+    let (mut world, cluster, _) = watched(&[Kind::CapacityBuffer]);
+    world.run_for(Duration::from_secs(1));
+    assert!(cluster.is_listed() && cluster.read().capacity_buffers.is_empty());
+    for crd in api::crds::documents(Provider::Kwok) {
+        world.apply(&crd.document.to_string());
+    }
+    let buffer = json!({
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"podTemplateRef": {"name": "t"}, "replicas": 1},
+    });
+    world.apply(&buffer.to_string());
+    world.run_for(Duration::from_secs(40));
+    assert!(cluster.read().capacity_buffers.get(&Key::new("default", "b")).is_some());
+}
+
+#[test]
 fn a_write_is_in_the_state_before_the_watch_tells_of_it() {
     let (mut world, cluster, api) = watched(&[Kind::Namespace]);
     world.apply(NAMESPACE);

@@ -1,6 +1,7 @@
 //! Scenarios: what users do to a cluster, and what they then see. Each is played in virtual time and on a real
 //! control plane.
 
+mod buffering;
 mod choosing;
 mod disrupting;
 mod drifting;
@@ -103,4 +104,10 @@ scenarios! {
     Slow restarting::an_operator_that_is_killed_at_any_moment_launches_nothing_twice,
     Slow restarting::an_operator_that_is_killed_while_nodes_leave_finishes_afterwards,
     Fast restarting::pods_that_wait_while_there_is_no_operator_are_served_afterwards,
+    Slow buffering::room_is_kept_taken_at_once_and_kept_anew,
+    Fast buffering::room_goes_with_its_buffer,
+    Slow buffering::room_in_percent_follows_its_deployment,
+    Fast buffering::a_buffer_without_its_template_says_so_and_others_work,
+    Slow buffering::buffers_that_come_and_go_quickly_leave_nothing,
+    Slow buffering::room_stays_while_the_operator_is_replaced,
 }

@@ -117,6 +117,12 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Map<V> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Annotations(Labels);
 
+impl FromIterator<(&'static str, Box<str>)> for Annotations {
+    fn from_iter<I: IntoIterator<Item = (&'static str, Box<str>)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
 impl Deref for Annotations {
     type Target = Labels;
 

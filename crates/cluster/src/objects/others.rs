@@ -174,15 +174,51 @@ part! {
     /// What the pods of a DaemonSet are like.
     DaemonSetSpec {
         /// The shape of the pods.
-        template: PodTemplate,
+        template: PodTemplateSpec,
     }
 }
 
 part! {
     /// The shape of pods.
-    PodTemplate {
+    PodTemplateSpec {
+        /// What they bear.
+        metadata: TemplateMetadata,
         /// What they ask for.
         spec: PodSpec,
+    }
+}
+
+part! {
+    /// What pods of a shape bear.
+    TemplateMetadata {
+        /// Their labels.
+        labels: Labels,
+    }
+}
+
+kind! {
+    /// A shape of pods to refer to.
+    PodTemplate {
+        /// The shape.
+        template: PodTemplateSpec,
+    }
+}
+
+kind! {
+    /// Pods that are all alike, and how they are replaced.
+    Deployment {
+        /// What the pods are like.
+        spec: DeploymentSpec,
+    }
+}
+
+part! {
+    /// What the pods of a Deployment are like.
+    DeploymentSpec {
+        /// How many there shall be; one when absent.
+        replicas: Option<i32>,
+        /// The shape of the pods.
+        template: PodTemplateSpec,
     }
 }
 
@@ -358,6 +394,10 @@ part! {
     ReplicaSetSpec {
         /// Their labels.
         selector: Option<LabelSelector>,
+        /// How many there shall be; one when absent.
+        replicas: Option<i32>,
+        /// The shape of the pods; the state forgets it where nobody asks for it.
+        template: Option<Box<PodTemplateSpec>>,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use api::provider::Provider;
 
 use super::types::InstanceTypes;
+use crate::buffers::Room;
 use crate::instance_types::InstanceType;
 use crate::scheduler_config::SchedulerConfig;
 use crate::volumes::Unsupported;
@@ -26,6 +27,9 @@ pub struct Options<'a> {
     pub removed: BTreeSet<Box<str>>,
     /// Which pods are to be placed.
     pub to_place: ToPlace,
+    /// The room that capacity buffers keep, which is placed like pods that wait: those of
+    /// [`crate::buffers::rooms`].
+    pub rooms: &'a [Room],
 }
 
 /// Which pods are to be placed. Others stay where they are.
@@ -59,6 +63,7 @@ impl<'a> Options<'a> {
             accept_unseen_pods: false,
             removed: BTreeSet::new(),
             to_place: ToPlace::default(),
+            rooms: &[],
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use api::capacitybuffer::CapacityBuffer;
 use api::nodeclaim::NodeClaim;
 use api::nodeoverlay::NodeOverlay;
 use api::nodepool::NodePool;
@@ -14,9 +15,9 @@ use serde::de::DeserializeOwned;
 
 use super::store::Store;
 use crate::objects::{
-    CSINode, DaemonSet, Metadata, Namespace, Node, NodeClass, PersistentVolume, PersistentVolumeClaim, Pod,
-    PodDisruptionBudget, PriorityClass, ReplicaSet, ReplicationController, Service, StorageClass,
-    VolumeAttachment,
+    CSINode, DaemonSet, Deployment, Metadata, Namespace, Node, NodeClass, PersistentVolume,
+    PersistentVolumeClaim, Pod, PodDisruptionBudget, PodTemplate, PriorityClass, ReplicaSet,
+    ReplicationController, Service, StorageClass, VolumeAttachment,
 };
 
 /// Where an object is: its namespace, empty for cluster-wide kinds, and its name.
@@ -290,10 +291,16 @@ kinds! {
     StatefulSet: StatefulSet, stateful_sets, "apps", "v1", "statefulsets", true;
     ReplicationController: ReplicationController, replication_controllers, "", "v1", "replicationcontrollers", true;
     DaemonSet: DaemonSet, daemon_sets, "apps", "v1", "daemonsets", true;
+    Deployment: Deployment, deployments, "apps", "v1", "deployments", true;
+    PodTemplate: PodTemplate, pod_templates, "", "v1", "podtemplates", true;
+    CapacityBuffer: CapacityBuffer, capacity_buffers, "autoscaling.x-k8s.io", "v1beta1", "capacitybuffers", true;
     Pod: Pod, pods, "", "v1", "pods", true;
 }
 
 impl Kind {
+    /// Kinds that are watched only where capacity buffers are.
+    pub const OF_BUFFERS: &[Self] = &[Self::Deployment, Self::PodTemplate, Self::CapacityBuffer];
+
     /// The group, version and plural name under which the API serves it.
     pub fn resource(self, provider: Provider) -> (&'static str, &'static str, &'static str) {
         if self == Self::NodeClass {

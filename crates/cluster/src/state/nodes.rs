@@ -117,7 +117,10 @@ impl State {
 
     /// Replaces the numbers of virtual pods by instance.
     pub fn set_buffer_pods(&mut self, counts: BTreeMap<Box<str>, u32>) {
-        self.buffer_pods = counts;
+        if self.buffer_pods != counts {
+            self.buffer_pods = counts;
+            self.mark_unconsolidated();
+        }
     }
 
     /// A Node or a NodeClaim has changed.
@@ -145,6 +148,7 @@ impl State {
         } else {
             self.marks.remove(id);
             self.nominations.remove(id);
+            self.buffer_pods.remove(id);
             self.tracked.remove(id)
         };
         if before != now {

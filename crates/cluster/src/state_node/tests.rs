@@ -162,3 +162,13 @@ fn the_claim_decides_whether_a_node_is_on_its_way_out() {
         both(&deleted, &terminating).is_deleting() && both(&deleted, &terminating).is_instance_terminating()
     );
 }
+
+#[test]
+fn a_node_is_one_node_whoever_speaks_for_it() {
+    let (node, claim) = (node(&json!({}), &json!([])), claim(&json!({})));
+    let alone = StateNode { node: Some(&node), ..StateNode::default() };
+    let promised = StateNode { claim: Some(&claim), ..StateNode::default() };
+    for state in [alone, promised, both(&node, &claim)] {
+        assert_eq!(state.capacity().amount("nodes").value(), 1);
+    }
+}

@@ -93,7 +93,7 @@ impl<'s> Oracle<'s> {
         let Self { scene, built, simulation, .. } = self;
         let launches = answer.claims.iter().filter_map(|claim| {
             let pool = scene.pools().get(&built.snapshot.pools[claim.pool.index()].name)?;
-            let new = outcome::new_claim(&built.snapshot, simulation.universe(), claim, pool, scene.sets());
+            let new = outcome::new_claim(built, simulation.universe(), claim, pool, scene.sets());
             let types = scene.types().get(pool.metadata.name.as_deref().unwrap_or_default());
             let types = types.map_or_else(|| Arc::from([]), Arc::clone);
             Some(Launch::new(new, types, Arc::clone(scene.sets())))

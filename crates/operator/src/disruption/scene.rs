@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use api::labels::LabelSets;
 use api::nodepool::NodePool;
+use cluster::buffers;
 use cluster::snapshot::{self, Built, InstanceTypes, ToPlace};
 use cluster::state::State;
 use engine::options::{Options, Reserved};
@@ -169,6 +170,9 @@ impl Scene {
         options.instance_types = InstanceTypes::ByPool(&self.types);
         options.scheduler_config = self.settings.scheduler_config.clone();
         options.to_place = ToPlace { in_case: true, ..ToPlace::default() };
+        let rooms =
+            if self.settings.gates.capacity_buffer { buffers::rooms(&self.state) } else { Vec::new() };
+        options.rooms = &rooms;
         snapshot::build(&self.state, &options, self.now)
     }
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod drifting;
+mod empty;
 mod looping;
 mod queued;
 mod replacing;

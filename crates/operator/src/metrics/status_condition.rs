@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::conditions::HasConditions;
-use api::names::controllers::{STATUS_NODE, STATUS_NODE_CLAIM, STATUS_NODE_POOL};
+use api::names::conditions::READY;
+use api::names::controllers::{STATUS_CAPACITY_BUFFER, STATUS_NODE, STATUS_NODE_CLAIM, STATUS_NODE_POOL};
 use api::names::events::FINALIZED;
 use api::names::labels;
 use api::names::metrics::status::{
     self, COUNT, CURRENT_STATUS_SECONDS, TERMINATION_CURRENT_TIME_SECONDS, TERMINATION_DURATION_SECONDS,
     TRANSITION_SECONDS, TRANSITIONS,
 };
+use api::names::{messages, reasons};
 use api::provider::Provider;
 use cluster::state::{Change, Key, Kind, Object, State};
 use futures::FutureExt;
@@ -58,6 +60,19 @@ fn observe(object: &Object, class: &str) -> Option<Observed> {
             Some(ours(About::object(&**claim), &**claim, labels))
         }
         Object::NodePool(pool) => Some(ours(About::object(&**pool), &**pool, Vec::new())),
+        Object::CapacityBuffer(buffer) => {
+            let mut observed = ours(About::object(&**buffer), &**buffer, Vec::new());
+            // Buffers have no such condition, but dashboards expect it of every kind.
+            let created = buffer.metadata.creation_timestamp.as_ref();
+            let awaiting = Condition {
+                status: "Unknown".into(),
+                reason: reasons::AWAITING_RECONCILIATION.into(),
+                message: messages::AWAITING_RECONCILIATION.into(),
+                since: created.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+            };
+            observed.conditions.entry(READY.into()).or_insert(awaiting);
+            Some(observed)
+        }
         Object::Node(node) => {
             let own = &node.metadata.labels;
             let conditions = node.status.conditions.iter().map(|condition| {
@@ -289,9 +304,12 @@ pub(super) fn controllers(context: &Context) -> Vec<Controller> {
         (STATUS_NODE_CLAIM, Kind::NodeClaim, "nodeclaim"),
         (STATUS_NODE_POOL, Kind::NodePool, "nodepool"),
         (STATUS_NODE, Kind::Node, "node"),
+        (STATUS_CAPACITY_BUFFER, Kind::CapacityBuffer, "capacitybuffer"),
     ];
+    let watched = context.settings.gates.kinds();
     kinds
         .into_iter()
+        .filter(|(_, kind, _)| watched.contains(kind))
         .map(|(name, kind, lower)| {
             let labels = status::object_labels(lower, &[&class]);
             let mut families = vec![Families::of_kind(&context.metrics, lower, &labels)];

@@ -11,7 +11,7 @@ use api::names::conditions::node_claim::REGISTERED;
 use api::names::values;
 use api::nodeclaim::NodeClaim;
 use api::provider::Provider;
-use cluster::state::{Change, Key, Meta, State};
+use cluster::state::{Change, Key, Kind, Meta, State};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use runtime::controller::Reconcile;
@@ -37,11 +37,12 @@ fn with_instance(state: &State, provider: Provider) -> Vec<Arc<NodeClaim>> {
 }
 
 /// Whether a claim is to be deleted whose instance the cloud does not list. When in doubt it stays: a node that
-/// says it is ready lives somewhere, and where there are several nodes nobody knows which one counts.
+/// says it is ready lives somewhere, where there are several nodes nobody knows which one counts, and a node that
+/// cannot be read may be the one.
 fn is_dead(claim: &NodeClaim, state: &State) -> bool {
     let mut nodes = state.nodes_of(provider_id(claim));
     match (nodes.next(), nodes.next()) {
-        (None, _) => true,
+        (None, _) => !state.has_unreadable(Kind::Node),
         (Some(node), None) => !node.is_ready(),
         (Some(_), Some(_)) => false,
     }
@@ -103,7 +104,7 @@ impl Watching for GarbageCollection {
 
 #[cfg(test)]
 mod tests {
-    use cluster::state::{Kind, Seen};
+    use cluster::state::Seen;
     use serde_json::{Value, json};
 
     use super::*;
@@ -137,6 +138,9 @@ mod tests {
         check(&["Unknown"], true);
         check(&["True"], false);
         check(&["False", "False"], false);
+        let mut state = State::awaiting(Provider::Kwok, &[]);
+        state.observe(Seen::Unreadable(Kind::Node, Key::cluster("odd"), "why".to_owned()));
+        assert!(!is_dead(&registered(&json!({})), &state));
     }
 
     #[test]

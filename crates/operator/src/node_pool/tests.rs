@@ -95,3 +95,20 @@ fn a_pool_has_what_its_claims_have_until_their_nodes_know_better() {
     cluster.settle();
     assert_eq!(counted(&cluster), (0, "0".to_owned()));
 }
+
+#[test]
+fn pools_are_counted_apart() {
+    let mut cluster = cluster();
+    cluster.apply(&NODE_POOL.replace("name: default}\nspec", "name: other}\nspec"));
+    let fixed = NODE_POOL.replace("name: default}\nspec:", "name: fixed}\nspec:\n  replicas: 1");
+    cluster.apply(&fixed);
+    for (name, pool) in [("a", "default"), ("b", "default"), ("c", "other"), ("d", "fixed")] {
+        let claim = CLAIM
+            .replace("name: c,", &format!("name: {name},"))
+            .replace("kwok://n1", &format!("kwok://{name}"));
+        cluster.apply(&claim.replace("nodepool: default", &format!("nodepool: {pool}")));
+    }
+    cluster.settle();
+    let nodes = |pool: &str| cluster.ours(&format!("nodepools/{pool}"))["status"]["nodes"].clone();
+    assert_eq!([nodes("default"), nodes("other"), nodes("fixed")], [json!(2), json!(1), json!(1)]);
+}

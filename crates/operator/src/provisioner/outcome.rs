@@ -8,12 +8,14 @@ use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use cluster::payload;
 use cluster::reason::Reason;
-use cluster::snapshot::{Built, NodeOrigin};
+use cluster::snapshot::{Built, NodeOrigin, Origin};
 use cluster::state::Key;
 use engine::model::{PodId, Snapshot};
 use engine::solve::{Failure, Place, Plan, PlannedClaim};
 use engine::text::Texts;
 use engine::universe::Universe;
+
+use crate::capacity_buffer::room::{Placement, placement};
 
 /// A pod that was decided about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub(crate) struct NewClaim {
     pub(crate) types: Vec<String>,
     /// Whether the pool's demand for choice was lowered.
     pub(crate) min_values_relaxed: bool,
-    /// The pods it is for.
+    /// The pods it is for; virtual ones, which nobody is told about, are not among them.
     pub(crate) pods: Vec<Decided>,
 }
 
@@ -76,6 +78,8 @@ pub(crate) struct Outcome {
     pub(crate) deferred: usize,
     /// Pools that nothing can be launched for, and whether their demand for choice is why.
     pub(crate) unusable: Vec<(Arc<NodePool>, bool)>,
+    /// Where the room is that buffers keep.
+    pub(crate) placement: Placement,
 }
 
 /// What a plan for a snapshot means. `pools` are the NodePools as they were planned for.
@@ -87,18 +91,20 @@ pub(crate) fn outcome(
 ) -> Outcome {
     let snapshot = &built.snapshot;
     let pool_of = |claim: &PlannedClaim| pools.get(&snapshot.pools[claim.pool.index()].name);
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome { placement: placement(built, &plan), ..Outcome::default() };
     let claims = std::mem::take(&mut plan.claims);
     for claim in claims.iter().filter(|claim| !claim.pods.is_empty()) {
         let Some(pool) = pool_of(claim) else { continue };
-        outcome.claims.push(new_claim(snapshot, &mut plan.universe, claim, pool, sets));
+        outcome.claims.push(new_claim(built, &mut plan.universe, claim, pool, sets));
     }
     outcome.nominated = nominated(built, &plan);
     let texts = Texts { snapshot, universe: &plan.universe };
     // Pods of one class fail for one reason, whose text is made once.
     let mut known: Option<(&Arc<Failure>, Arc<str>)> = None;
     for (position, failure) in plan.failures.iter().enumerate() {
-        let Some(failure) = failure else { continue };
+        let Some(failure) = failure.as_ref().filter(|_| !is_virtual(built, PodId::at(position))) else {
+            continue;
+        };
         if failure.is_deferred() {
             outcome.deferred += 1;
             continue;
@@ -118,20 +124,27 @@ pub(crate) fn outcome(
     outcome
 }
 
+/// Whether a pod only keeps room for others.
+fn is_virtual(built: &Built, pod: PodId) -> bool {
+    matches!(built.pods[pod.index()], Origin::Buffer(_))
+}
+
 /// The claim that is to be created for a planned one.
 pub(crate) fn new_claim(
-    snapshot: &Snapshot,
+    built: &Built,
     universe: &mut Universe,
     claim: &PlannedClaim,
     pool: &Arc<NodePool>,
     sets: &LabelSets,
 ) -> NewClaim {
+    let snapshot = &built.snapshot;
+    let real = claim.pods.iter().filter(|pod| !is_virtual(built, **pod));
     NewClaim {
         claim: payload::node_claim(snapshot, universe, claim, pool, sets),
         pool: Arc::clone(pool),
         types: type_names(snapshot, universe, claim),
         min_values_relaxed: claim.min_values_relaxed,
-        pods: claim.pods.iter().map(|pod| decided(snapshot, *pod)).collect(),
+        pods: real.map(|pod| decided(snapshot, *pod)).collect(),
     }
 }
 
@@ -161,7 +174,9 @@ pub(crate) fn on_nodes(built: &Built, places: impl Iterator<Item = (PodId, Place
     let snapshot = &built.snapshot;
     let mut by_node = BTreeMap::<usize, Vec<Decided>>::new();
     for (pod, place) in places {
-        if let Place::Node(node) = place {
+        if let Place::Node(node) = place
+            && !is_virtual(built, pod)
+        {
             by_node.entry(node.index()).or_default().push(decided(snapshot, pod));
         }
     }

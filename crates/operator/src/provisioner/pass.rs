@@ -17,14 +17,15 @@ use api::names::metrics::{
 };
 use api::names::values::{PROVISIONED, ZONE_FLEXIBLE, ZONE_NONE};
 use api::nodepool::NodePool;
+use cluster::buffers::{Room, rooms};
 use cluster::reason::Reason;
 use cluster::snapshot::{self, Built, InstanceTypes, Origin};
-use cluster::state::{Change, Key, Object, State};
+use cluster::state::{Change, Key, Kind, Object, State};
 use engine::options::{MinValues, Options, Preferences, Reserved};
 use engine::solve::solve;
 use engine::zones::{Zones, effective_zones};
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, join, join_all};
 use jiff::SignedDuration;
 use runtime::Error;
 use runtime::compute::compute;
@@ -40,6 +41,7 @@ use super::batcher::Batcher;
 use super::create::{about, create, nominate};
 use super::outcome::{Outcome, Pending, ignored_pods, outcome};
 use crate::Context;
+use crate::capacity_buffer::room::{self, Placement};
 use crate::catalogue::{self, Types};
 use crate::managed::is_pool_managed;
 use crate::text::some;
@@ -97,7 +99,11 @@ impl Provisioner {
         let has_pools = !pools.is_empty();
         let types = catalogue::of(&self.context, pools.values()).await;
         let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
-        let Some(outcome) = self.decide(pools, types, &id).await else { return Ok(()) };
+        let (rooms, outcome) = self.decide(pools, types, &id).await;
+        let Some(outcome) = outcome else {
+            self.keep_rooms(&rooms, &Placement::default()).await;
+            return Ok(());
+        };
         self.measure(&outcome, start.elapsed());
         if has_pools {
             self.tell_pending(&outcome);
@@ -108,21 +114,30 @@ impl Provisioner {
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
         let reason = PROVISIONED;
-        let created = join_all(outcome.claims.iter().map(|claim| create(&self.context, claim, reason))).await;
+        let creating = join_all(outcome.claims.iter().map(|claim| create(&self.context, claim, reason)));
+        let (created, ()) = join(creating, self.keep_rooms(&rooms, &outcome.placement)).await;
         let failed: Vec<String> =
             created.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
         if failed.is_empty() { Ok(()) } else { Err(Error::Other(failed.join("; "))) }
     }
 
-    /// Finds places for all pods; nothing if there are no pods, or nothing to give them.
+    /// Notes where the room is that buffers keep, and tells.
+    async fn keep_rooms(&self, rooms: &[Room], placement: &Placement) {
+        if self.context.settings.gates.capacity_buffer {
+            self.context.cluster.update(|state| state.set_buffer_pods(placement.instances.clone()));
+            room::tell(&self.context, rooms, placement).await;
+        }
+    }
+
+    /// Finds places for all pods and for the room that buffers keep; nothing if there are none.
     async fn decide(
         &self,
         pools: BTreeMap<Box<str>, Arc<NodePool>>,
         types: Types,
         id: &str,
-    ) -> Option<Outcome> {
+    ) -> (Vec<Room>, Option<Outcome>) {
         let context = self.context.clone();
-        let looked = {
+        let (looked, rooms) = {
             let context = context.clone();
             let types = types.clone();
             compute(move || look(&context, &types)).await
@@ -131,7 +146,7 @@ impl Provisioner {
         if looked.snapshot.pods.is_empty() {
             context.metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], 0.0);
             tell_zones(&context.metrics, Zones::default());
-            return None;
+            return (rooms, None);
         }
         let labels = [PROVISIONER, id];
         context.metrics.remove_where(&SCHEDULER_QUEUE_DEPTH, &[("controller", PROVISIONER)]);
@@ -147,14 +162,17 @@ impl Provisioner {
         .await;
         tell_zones(&context.metrics, zones);
         context.metrics.remove(&SCHEDULER_UNFINISHED_WORK, &labels);
-        let left = decided.pending.len() + decided.deferred;
+        let left = decided.pending.len() + decided.deferred + decided.placement.failed;
         context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
-        Some(decided)
+        (rooms, Some(decided))
     }
 
     /// Says which pods cannot be helped, whatever nodes there were.
     fn tell_ignored(&self, built: &Built) {
         let now = self.context.now();
+        for ignored in built.ignored.iter().filter(|ignored| ignored.kind == Kind::CapacityBuffer.name()) {
+            tracing::info!(error = %ignored, "no room can be kept for a buffer");
+        }
         let ignored: Vec<(Key, &Reason)> = ignored_pods(built).collect();
         self.context.metrics.set(&SCHEDULER_IGNORED_PODS, &[], count(ignored.len()));
         if ignored.is_empty() {
@@ -180,7 +198,8 @@ impl Provisioner {
     fn measure(&self, outcome: &Outcome, elapsed: Duration) {
         let metrics = &self.context.metrics;
         metrics.observe(&SCHEDULER_SCHEDULING_DURATION, &[PROVISIONER], elapsed.as_secs_f64());
-        metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], count(outcome.pending.len()));
+        let unschedulable = outcome.pending.len() + outcome.placement.failed;
+        metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], count(unschedulable));
     }
 
     /// Tells users and operators which pods stay pending, and why.
@@ -207,8 +226,8 @@ impl Provisioner {
     /// Tells users and operators which pods have a place.
     fn report(&self, outcome: &Outcome, elapsed: Duration) {
         if !outcome.claims.is_empty() {
-            let pods: Vec<String> =
-                outcome.claims.iter().flat_map(|claim| &claim.pods).map(|pod| pod.key.to_string()).collect();
+            let real = outcome.claims.iter().flat_map(|claim| &claim.pods).map(|pod| pod.key.to_string());
+            let pods: Vec<String> = real.chain(outcome.placement.on_new_nodes.iter().cloned()).collect();
             tracing::info!(Pods = %some(&pods, SHOWN), duration = ?elapsed, "found provisionable pod(s)");
             tracing::info!(
                 nodeclaims = outcome.claims.len(),
@@ -291,14 +310,17 @@ fn ready_pools(state: &State) -> BTreeMap<Box<str>, Arc<NodePool>> {
     ready
 }
 
-/// The cluster as it is now. Pools without types have no part in it.
-fn look(context: &Context, types: &Types) -> Built {
+/// The cluster as it is now, and the room that buffers keep. Pools without types have no part in it.
+fn look(context: &Context, types: &Types) -> (Built, Vec<Room>) {
     let now = context.now();
     let mut options = snapshot::Options::new(context.provider(), &[]);
     options.instance_types = InstanceTypes::ByPool(types);
     options.scheduler_config = context.settings.scheduler_config.clone();
     let state = context.cluster.read();
-    snapshot::build(&*state, &options, now)
+    let rooms = rooms(&state);
+    options.rooms = &rooms;
+    let built = snapshot::build(&*state, &options, now);
+    (built, rooms)
 }
 
 /// How places for pods are looked for.

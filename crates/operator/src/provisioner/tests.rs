@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::names::metrics::{
-    NODECLAIMS_CREATED, PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS,
+    NODECLAIMS_CREATED, PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_QUEUE_DEPTH,
     SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
 };
 use cluster::state::Key;
@@ -224,4 +224,41 @@ fn pods_of_a_node_that_goes_get_another_one() {
     cluster.patch("/api/v1/nodes/n1", &json!({"spec": {"taints": taints}}));
     run(&mut cluster, 5);
     assert_eq!(cluster.claims().len(), 2);
+}
+
+#[test]
+fn the_queue_is_as_deep_as_the_pods_that_are_left() {
+    let mut cluster = cluster();
+    cluster.apply(&pod("small", "1", &json!({})));
+    cluster.apply(&pod("huge", "1000", &json!({})));
+    run(&mut cluster, 4);
+    let page = cluster.block_on(async { cluster.context.metrics.page() });
+    let depths: Vec<&str> =
+        page.lines().filter(|line| line.starts_with(SCHEDULER_QUEUE_DEPTH.name)).collect();
+    assert_eq!(depths.len(), 1, "{depths:?}");
+    assert!(depths[0].contains("controller=\"provisioner\"") && depths[0].ends_with(" 1"), "{depths:?}");
+    assert!(!page.contains("karpenter_scheduler_unfinished_work_seconds{"), "nobody is at work");
+}
+
+#[test]
+fn three_pods_are_three_first_decisions() {
+    let mut cluster = cluster();
+    for name in ["a", "b", "c"] {
+        cluster.apply(&pod(name, "1000", &json!({})));
+    }
+    run(&mut cluster, 30);
+    assert_eq!(cluster.context.metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]), Some(3.0));
+}
+
+#[test]
+fn a_claim_that_vanishes_before_its_launch_is_asked_for_again() {
+    let mut cluster = cluster();
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 4);
+    let first = cluster.claims()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    cluster.delete(&format!("/apis/karpenter.sh/v1/nodeclaims/{first}"));
+    run(&mut cluster, 15);
+    let claims = cluster.claims();
+    assert_eq!(claims.len(), 1);
+    assert_ne!(claims[0]["metadata"]["name"], first.as_str());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::provider::Provider;
-use cluster::state::{Kind, State};
+use cluster::state::State;
 use embedded::faults::Faulty;
 use runtime::controller::Controller;
 use runtime::events::Recorder;
@@ -88,7 +88,8 @@ impl Operated {
         let client = world.block_on(async { kube::Client::new(faults.clone(), "default") });
         let cloud = Arc::new(FakeCloud::default());
         let (context, controllers) = world.block_on(async {
-            let cluster = Cluster::new(State::awaiting(Provider::Kwok, Kind::ALL), world.clock());
+            let awaited = State::awaiting(Provider::Kwok, &settings.gates.kinds());
+            let cluster = Cluster::new(awaited, world.clock());
             let limiter = Arc::new(Limiter::new(200.0, 300));
             let context = Context {
                 api: Api::new(client.clone(), cluster.clone(), Provider::Kwok, limiter),
@@ -107,8 +108,8 @@ impl Operated {
         for controller in controllers {
             world.spawn(controller.run(leading.clone(), context.metrics.clone()));
         }
-        for kind in Kind::ALL {
-            world.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), *kind));
+        for kind in context.settings.gates.kinds() {
+            world.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), kind));
         }
         world.spawn(async move {
             // Whoever leads does so until the world ends.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ::cloud::CloudProvider;
 use api::provider::Provider;
-use cluster::state::{Kind, State};
+use cluster::state::State;
 use operator::Context;
 use operator::node_pool::registration_health::Registrations;
 use runtime::events::Recorder;
@@ -100,7 +100,8 @@ impl Operated {
         world.apply(NODE_POOL);
         let (cloud, client) = (Arc::new(cloud), world.client());
         let context = world.block_on(async {
-            let cluster = Cluster::new(State::awaiting(Provider::Kwok, Kind::ALL), world.clock());
+            let awaited = State::awaiting(Provider::Kwok, &settings.gates.kinds());
+            let cluster = Cluster::new(awaited, world.clock());
             let limiter = Arc::new(Limiter::new(200.0, 300));
             Context {
                 api: Api::new(client.clone(), cluster.clone(), Provider::Kwok, limiter),
@@ -114,8 +115,8 @@ impl Operated {
             }
         });
         cloud.join(context.api.clone());
-        for kind in Kind::ALL {
-            world.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), *kind));
+        for kind in context.settings.gates.kinds() {
+            world.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), kind));
         }
         let leads = watch::Sender::new(false);
         let mut operated = Self { world, cloud, context, leads };

@@ -11,7 +11,7 @@ use api::names::labels;
 use api::nodeclaim::NodeClaim;
 use api::shared::ConditionStatus;
 use cluster::objects::Node;
-use cluster::state::{Key, State};
+use cluster::state::{Key, Kind, State};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -45,8 +45,11 @@ pub fn decide(state: &State, now: Timestamp) -> Lost {
     let is_over = |since: Option<&Time>, wait: Duration| {
         since.is_some_and(|since| now.duration_since(since.0).unsigned_abs() > wait && since.0 < now)
     };
+    // A claim that cannot be read may be that of any instance.
+    let is_complete = !state.has_unreadable(Kind::NodeClaim);
     let orphans = state.nodes.values().filter(|node| {
-        is_over(node.metadata.creation_timestamp.as_ref(), GRACE)
+        is_complete
+            && is_over(node.metadata.creation_timestamp.as_ref(), GRACE)
             && !node.metadata.is_deleting()
             && is_ours(node)
             && state.claims_of(&node.spec.provider_id).next().is_none()
@@ -149,5 +152,32 @@ impl Kwok {
             limiter: None,
             reconcile: Arc::new(Collector(self.clone())),
         }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::provider::Provider;
+    use cluster::state::Seen;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_stays_while_some_claim_cannot_be_read() {
+        let name = format!("{}calm-lynx-7-abcdefghij-1", names::prefix("c"));
+        let node = json!({
+            "metadata": {
+                "name": name, "labels": {"kubernetes.io/hostname": "c"},
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": {"providerID": provider_id(&name)},
+        });
+        let mut state = State::awaiting(Provider::Kwok, &[]);
+        state.observe(Seen::Applied(Kind::Node.decode(&node.to_string()).unwrap()));
+        let now = "2026-01-01T01:00:00Z".parse().unwrap();
+        assert_eq!(decide(&state, now).orphans.len(), 1);
+        state.observe(Seen::Unreadable(Kind::NodeClaim, Key::cluster("c"), "why".to_owned()));
+        assert!(decide(&state, now).orphans.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Feature gates in writing: `NodeRepair=true,StaticCapacity=false`.
 
+use ::cluster::state::Kind;
 use api::names::gates;
 
 use super::Gates;
@@ -20,6 +21,13 @@ impl Gates {
             gates::POD_DELETION_COST_MANAGEMENT => &mut self.pod_deletion_cost_management,
             _ => return None,
         })
+    }
+
+    /// The kinds of objects to be watched: those that only a feature needs which is off are left alone, so that
+    /// nobody has to install or allow them.
+    pub fn kinds(self) -> Vec<Kind> {
+        let is_needed = |kind: &Kind| self.capacity_buffer || !Kind::OF_BUFFERS.contains(kind);
+        Kind::ALL.iter().copied().filter(is_needed).collect()
     }
 
     /// Reads gates; those that are not named have their defaults. Also says which names mean nothing.
@@ -58,6 +66,13 @@ mod tests {
             assert!(unknown.is_empty());
             assert_eq!(switched.gate(gate.name).copied(), Some(!gate.default), "{}", gate.name);
         }
+    }
+
+    #[test]
+    fn kinds_that_no_feature_needs_are_not_watched() {
+        let without = Gates::default().kinds();
+        assert!(Kind::OF_BUFFERS.iter().all(|kind| !without.contains(kind)));
+        assert_eq!(Gates { capacity_buffer: true, ..Gates::default() }.kinds(), Kind::ALL);
     }
 
     #[test]

@@ -206,6 +206,16 @@ mod tests {
     }
 
     #[test]
+    fn workers_grow_with_the_processor() {
+        let workers = |cpu_requests| Settings { cpu_requests, ..Settings::default() }.workers(10, 1000);
+        let rows =
+            [(500, 10), (1000, 10), (1500, 26), (15_000, 244), (60_000, 1000), (100_000, 1000), (0, 10)];
+        for (millis, expected) in rows {
+            assert_eq!(workers(millis), expected, "{millis}m");
+        }
+    }
+
+    #[test]
     fn help_lists_every_flag() {
         for word in ["-h", "--help", "-help"] {
             let Ok(Command::Help(text)) = command(&[word], &[]) else { panic!("no help for {word}") };

@@ -188,3 +188,102 @@ fn pools_choose_from_their_own_types_and_share_catalogues() {
     let expected = ["e", "d"].map(|name| format!("NodePool {name}: there are no instance types for it"));
     assert_eq!(ignored, expected);
 }
+
+/// What is left of the processor of the first node, in millicores, and how many ports are taken.
+fn left(state: &State) -> (i64, usize) {
+    let built = build_with(state, |_| {});
+    let node = &built.snapshot.nodes[0];
+    (node.available.get(engine::intern::ResourceId::CPU), node.ports.len())
+}
+
+fn observe(state: &mut State, (kind, value): &(Kind, Value)) {
+    state.observe(Seen::Applied(kind.decode(&value.to_string()).unwrap()));
+}
+
+#[test]
+fn what_pods_use_does_not_depend_on_which_object_came_first() {
+    let (kind, mut with_port) = bound("port", "a", &json!({}));
+    with_port["spec"]["containers"][0]["ports"] = json!([{"hostPort": 80}]);
+    let (_, mut done) = bound("done", "a", &json!({}));
+    done["status"]["phase"] = "Succeeded".into();
+    let objects = [claim("a"), node("a"), (kind, with_port), (kind, done), waiting("waits")];
+    let expected = left(&state(&objects));
+    let before = left(&state(&[claim("a"), node("a")]));
+    assert_eq!((before.0 - expected.0, expected.1), (before.0 / 4, 1), "one of four cores, one port");
+    // Every rotation, forwards and backwards, with everything said twice.
+    for start in 0..objects.len() {
+        let mut order: Vec<_> = objects[start..].iter().chain(&objects[..start]).collect();
+        for _ in 0..2 {
+            let mut state = state(&[]);
+            for object in order.iter().chain(&order) {
+                observe(&mut state, object);
+            }
+            assert_eq!(left(&state), expected);
+            order.reverse();
+        }
+    }
+}
+
+#[test]
+fn what_pods_use_is_exact_however_often_they_come_and_go() {
+    let mut state = state(&[claim("a"), node("a")]);
+    let (empty, _) = left(&state);
+    let mut here = [false; 7];
+    // Any sequence will do; this one visits every pod in no obvious order.
+    for step in 0..100_usize {
+        let number = step * step * 31 % 7;
+        let name = format!("pod-{number}");
+        if here[number] {
+            state.gone(Kind::Pod, &crate::state::Key::new("default", &name), None);
+        } else {
+            let mut object = bound(&name, "a", &json!({"uid": format!("{name}-{step}")}));
+            object.1["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "100m"}});
+            observe(&mut state, &object);
+            observe(&mut state, &object);
+        }
+        here[number] = !here[number];
+        let pods = i64::try_from(here.iter().filter(|is_here| **is_here).count()).unwrap();
+        assert_eq!(empty - left(&state).0, pods * (empty / 40), "step {step}");
+    }
+}
+
+#[test]
+fn a_pod_that_takes_the_name_of_another_counts_instead_of_it() {
+    let mut state = state(&[claim("a"), node("a"), claim("b"), node("b"), bound("p", "a", &json!({}))]);
+    let (_, mut other) = bound("p", "b", &json!({"uid": "other"}));
+    other["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "2"}});
+    // Nobody has seen the first one go.
+    observe(&mut state, &(Kind::Pod, other));
+    let built = build_with(&state, |_| {});
+    let cpu = |at: usize| built.snapshot.nodes[at].available.get(engine::intern::ResourceId::CPU);
+    assert_eq!(cpu(1) * 2, cpu(0), "all of the first node, half of the second");
+}
+
+#[test]
+fn pods_that_are_gone_keep_nobody_away() {
+    let apart = |rule: &str, name: &str| {
+        let term = json!({"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"});
+        let term =
+            if rule.starts_with("required") { term } else { json!({"weight": 1, "podAffinityTerm": term}) };
+        let (kind, mut pod) = bound(name, "a", &json!({}));
+        pod["spec"]["affinity"] = json!({"podAntiAffinity": {rule: [term]}});
+        (kind, pod)
+    };
+    let guards = |state: &State| build_with(state, |_| {}).snapshot.guards.len();
+    let mut state = state(&[
+        claim("a"),
+        node("a"),
+        apart("requiredDuringSchedulingIgnoredDuringExecution", "required"),
+        apart("preferredDuringSchedulingIgnoredDuringExecution", "preferred"),
+    ]);
+    assert_eq!(guards(&state), 1);
+    let key = crate::state::Key::new("default", "required");
+    let mut without_node = two_nodes();
+    observe(&mut without_node, &apart("requiredDuringSchedulingIgnoredDuringExecution", "required"));
+    without_node.gone(Kind::Node, &crate::state::Key::cluster("a"), None);
+    assert_eq!(guards(&without_node), 0);
+    without_node.gone(Kind::Pod, &key, None);
+    assert_eq!(guards(&without_node), 0);
+    state.gone(Kind::Pod, &key, None);
+    assert_eq!(guards(&state), 0);
+}

@@ -237,4 +237,29 @@ fn buffer_pods_are_replaced_as_a_whole() {
     state.set_buffer_pods([("kwok://a".into(), 2)].into());
     state.set_buffer_pods([("kwok://b".into(), 1)].into());
     assert_eq!((state.buffer_pods("kwok://a"), state.buffer_pods("kwok://b")), (0, 1));
+    let same = |state: &mut State| state.set_buffer_pods([("kwok://b".into(), 1)].into());
+    assert!(!is_news(&mut state, same), "the same again is nothing new");
+    assert!(is_news(&mut state, |state| state.set_buffer_pods([("kwok://b".into(), 0)].into())));
+    assert_eq!(state.buffer_pods("kwok://b"), 0);
+    state.set_buffer_pods(BTreeMap::new());
+    assert_eq!((state.buffer_pods("kwok://b"), state.buffer_pods("unknown")), (0, 0));
+    apply(&mut state, node("n", "kwok://n", &registered()));
+    state.set_buffer_pods([("kwok://n".into(), 3)].into());
+    state.gone(Kind::Node, &Key::cluster("n"), None);
+    assert_eq!(state.buffer_pods("kwok://n"), 0, "it went with its node");
+}
+
+#[test]
+fn a_node_and_a_claim_of_one_name_leave_nothing_behind() {
+    let mut state = listed();
+    apply(&mut state, claim("same", "p", "kwok://same", &json!({})));
+    apply(&mut state, node("same", "kwok://same", &registered()));
+    state.mark_for_deletion(["kwok://same"]);
+    state.nominate("kwok://same", at("00:00:20"));
+    assert_eq!(state.state_nodes().len(), 1);
+    state.gone(Kind::Node, &Key::cluster("same"), None);
+    assert_eq!((state.state_nodes().len(), state.node_claims.len()), (1, 1));
+    state.gone(Kind::NodeClaim, &Key::cluster("same"), None);
+    assert!(state.state_nodes().is_empty() && state.tracked.is_empty());
+    assert!(state.marks.is_empty() && state.nominations.is_empty());
 }
