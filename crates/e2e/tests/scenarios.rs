@@ -16,6 +16,7 @@ use e2e::ControlPlane;
 use http::{Method, StatusCode};
 use real::{Machines, Real};
 use runtime::Settings;
+use runtime::settings::Gates;
 use serde_json::Value;
 use testkit::scenarios::{ALL, Pace, Scenario};
 use testkit::stage::{CLAIMS, Stage};
@@ -27,11 +28,13 @@ const ALWAYS: usize = 12;
 struct Theatre {
     real: Real,
     operator: Option<JoinHandle<()>>,
+    gates: Gates,
 }
 
 impl Theatre {
     fn start(machines: Machines) -> Result<Self> {
-        let mut theatre = Self { real: Real::start(ControlPlane::builder(), machines)?, operator: None };
+        let real = Real::start(ControlPlane::builder(), machines)?;
+        let mut theatre = Self { real, operator: None, gates: Gates::default() };
         theatre.start_operator();
         Ok(theatre)
     }
@@ -49,7 +52,7 @@ impl Theatre {
             "delete",
             "--all",
             "--wait=false",
-            "nodepools,nodeclaims,nodes,persistentvolumes,storageclasses",
+            "nodepools,nodeoverlays,nodeclaims,nodes,persistentvolumes,storageclasses",
         ])?;
         let stage: &mut dyn Stage = self;
         stage.until("all nodes are gone", Duration::from_mins(3), |stage| {
@@ -83,8 +86,15 @@ impl Stage for Theatre {
     }
 
     fn start_operator(&mut self) {
-        let operator = whole::operate(self.real.client.clone(), Clock::system(), Settings::default(), 1);
+        let settings = Settings { gates: self.gates, ..Settings::default() };
+        let operator = whole::operate(self.real.client.clone(), Clock::system(), settings, 1);
         self.operator = Some(self.real.runtime.spawn(operator));
+    }
+
+    fn restart_with(&mut self, gates: &str) {
+        self.gates = Gates::parse(gates).expect("the gates can be read").0;
+        self.kill_operator();
+        self.start_operator();
     }
 }
 
@@ -111,6 +121,9 @@ fn play_once(stage: &mut Theatre, scenario: &Scenario) -> Result<bool> {
         stage.start_operator();
     }
     stage.clear()?;
+    if stage.gates != Gates::default() {
+        stage.restart_with("");
+    }
     Ok(played.is_ok())
 }
 

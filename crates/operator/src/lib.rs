@@ -11,10 +11,12 @@ pub mod metrics;
 pub mod node;
 pub mod node_claim;
 pub mod node_claim_disruption;
+pub mod node_overlay;
 pub mod node_pool;
 pub mod provisioner;
 mod retry;
 mod run;
+pub mod static_capacity;
 mod status;
 #[cfg(test)]
 mod testing;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::provider::Provider;
 use http::{Method, StatusCode};
 use runtime::Settings;
+use runtime::settings::Gates;
 use serde_json::Value;
 use testkit::World;
 use testkit::scenarios::ALL;
@@ -19,15 +20,22 @@ struct Virtual {
     world: World,
     operator: Option<JoinHandle<()>>,
     seed: u64,
+    gates: Gates,
 }
 
 impl Virtual {
     fn new(seed: u64) -> Self {
+        Self::without(seed, "")
+    }
+
+    /// A world that lacks one of our kinds.
+    fn without(seed: u64, missing: &str) -> Self {
         let world = World::new(seed);
-        for definition in api::crds::documents(Provider::Kwok) {
+        let definitions = api::crds::documents(Provider::Kwok).into_iter();
+        for definition in definitions.filter(|it| it.document["spec"]["names"]["plural"] != missing) {
             world.apply(&definition.document.to_string());
         }
-        let mut stage = Self { world, operator: None, seed };
+        let mut stage = Self { world, operator: None, seed, gates: Gates::default() };
         stage.start_operator();
         stage
     }
@@ -58,7 +66,14 @@ impl Stage for Virtual {
         // Each life has its own chances.
         self.seed += 1;
         let (client, clock, seed) = (self.world.client(), self.world.clock(), self.seed);
-        self.operator = Some(self.world.spawn(whole::operate(client, clock, Settings::default(), seed)));
+        let settings = Settings { gates: self.gates, ..Settings::default() };
+        self.operator = Some(self.world.spawn(whole::operate(client, clock, settings, seed)));
+    }
+
+    fn restart_with(&mut self, gates: &str) {
+        self.gates = Gates::parse(gates).expect("the gates can be read").0;
+        self.kill_operator();
+        self.start_operator();
     }
 }
 
@@ -90,4 +105,13 @@ fn scenarios_of_even_number_hold_in_virtual_time() {
 #[test]
 fn scenarios_of_odd_number_hold_in_virtual_time() {
     play(1);
+}
+
+#[test]
+fn a_cluster_that_does_not_know_overlays_works_whether_they_are_wanted_or_not() {
+    for gates in ["", "NodeOverlay=true"] {
+        let mut stage = Virtual::without(1, "nodeoverlays");
+        stage.restart_with(gates);
+        (ALL[0].play)(&mut stage);
+    }
 }

@@ -6,8 +6,10 @@ mod disrupting;
 mod failing;
 mod leaving;
 pub mod manifests;
+mod overlaying;
 mod provisioning;
 mod restarting;
+mod standing;
 
 use crate::stage::Stage;
 
@@ -93,4 +95,9 @@ scenarios! {
     Slow restarting::an_operator_that_is_killed_at_any_moment_launches_nothing_twice,
     Slow restarting::an_operator_that_is_killed_while_nodes_leave_finishes_afterwards,
     Fast restarting::pods_that_wait_while_there_is_no_operator_are_served_afterwards,
+    Slow standing::a_static_pool_is_scaled_up_and_down,
+    Slow standing::a_static_pool_replaces_what_it_loses_and_keeps_its_limit,
+    Fast overlaying::an_overlay_makes_another_type_the_cheapest,
+    Fast overlaying::an_overlay_adds_a_resource_that_pods_ask_for,
+    Fast overlaying::an_overlay_in_conflict_says_so_and_the_other_works,
 }

@@ -22,12 +22,18 @@ pub trait Stage {
 
     /// Starts the operator.
     fn start_operator(&mut self);
+
+    /// Starts the operator anew with some feature gates, such as `StaticCapacity=true`. It keeps them until the
+    /// scenario ends.
+    fn restart_with(&mut self, gates: &str);
 }
 
 /// The collection of NodeClaims.
 pub const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
 /// The collection of NodePools.
 pub const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
+/// The collection of NodeOverlays.
+pub const OVERLAYS: &str = "/apis/karpenter.sh/v1alpha1/nodeoverlays";
 /// The collection of Nodes.
 pub const NODES: &str = "/api/v1/nodes";
 /// The Pods of the default namespace.
@@ -75,6 +81,12 @@ impl dyn Stage + '_ {
     pub fn scale(&self, deployment: &str, replicas: usize) {
         let path = format!("/apis/apps/v1/namespaces/default/deployments/{deployment}");
         self.patch(&path, &json!({"spec": {"replicas": replicas}}));
+    }
+
+    /// Sets the replicas of a static NodePool, as `kubectl scale` does.
+    #[track_caller]
+    pub fn scale_pool(&self, pool: &str, replicas: usize) {
+        self.patch(&format!("{POOLS}/{pool}/scale"), &json!({"spec": {"replicas": replicas}}));
     }
 
     /// Lets time pass until something holds, at most for `limit`.

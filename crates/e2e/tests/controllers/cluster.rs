@@ -97,6 +97,15 @@ impl Stage for Cluster {
             panic!("{error:#}");
         }
     }
+
+    fn restart_with(&mut self, gates: &str) {
+        self.kill_operator();
+        let environment = [("DISABLE_LEADER_ELECTION", "true"), ("FEATURE_GATES", gates)];
+        match self.run(Controller::Ours, "ours", &environment) {
+            Ok(operator) => self.operator = Some(operator),
+            Err(error) => panic!("{error:#}"),
+        }
+    }
 }
 
 /// Our own program, built like this one.
