@@ -175,10 +175,15 @@ fn overlay(name: &str, types: &str, price: &str) -> String {
 #[test]
 fn overlays_of_the_file_decide_what_is_cheapest_and_bad_ones_are_told() {
     let cluster = format!("{POOL}{}", pod("web", "{cpu: 1}"));
-    let overlays = overlay("a", "m-8x-arm64-linux", "0.0001") + &overlay("b", "'m-8x-arm64-linux', 'c-8x-amd64-linux'", "0.001");
+    let overlays = overlay("a", "m-8x-arm64-linux", "0.0001")
+        + &overlay("b", "'m-8x-arm64-linux', 'c-8x-amd64-linux'", "0.001");
     let output = plan(&(cluster.clone() + &overlays), &["-o", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("warning: NodeOverlay a: conflict with another overlay"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("warning: NodeOverlay a: conflict with another overlay"),
+        "{}",
+        stderr(&output)
+    );
     let claim = &json(&output)["newNodeClaims"][0];
     assert_eq!((&claim["instanceTypes"][0], &claim["price"]), (&"c-8x-amd64-linux".into(), &0.001.into()));
     assert_eq!(claim["instanceTypes"][1], "m-8x-arm64-linux");

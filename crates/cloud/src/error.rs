@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn an_error_about_types_names_the_pool_and_stays_what_it_was() {
-        let of = |pool: &str, source| Error::InstanceTypes { pool: pool.to_owned(), source: Box::new(source) };
+        let of =
+            |pool: &str, source| Error::InstanceTypes { pool: pool.to_owned(), source: Box::new(source) };
         let gone = of("a", Error::NotFound("no class".into()));
         assert_eq!(
             gone.to_string(),

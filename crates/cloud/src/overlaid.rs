@@ -98,10 +98,11 @@ impl Overlaid {
 
     async fn corrected(&self, pool: &NodePool) -> Result<Arc<[InstanceType]>, Error> {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
-        let listed = self.inner.instance_types(pool).await.map_err(|source| Error::InstanceTypes {
-            pool: name.to_owned(),
-            source: Box::new(source),
-        })?;
+        let listed = self
+            .inner
+            .instance_types(pool)
+            .await
+            .map_err(|source| Error::InstanceTypes { pool: name.to_owned(), source: Box::new(source) })?;
         self.overlays.apply(name, &listed)
     }
 }

@@ -149,7 +149,11 @@ fn selectors(pool: &NodePool) -> Vec<Requirement> {
 /// A type of a pool, by their positions, and its offerings that an overlay is for.
 type Concerned = ((usize, usize), Vec<usize>);
 
-fn concerned(matcher: &mut Matcher<'_>, overlay: &Overlay, choices: &[(SetId, &[Compiled])]) -> Vec<Concerned> {
+fn concerned(
+    matcher: &mut Matcher<'_>,
+    overlay: &Overlay,
+    choices: &[(SetId, &[Compiled])],
+) -> Vec<Concerned> {
     let mut all = Vec::new();
     let Some(asked) = matcher.requirements(&overlay.requirements) else { return all };
     for (pool, (selectors, types)) in choices.iter().enumerate() {
@@ -181,7 +185,8 @@ fn record(records: &mut Records, overlay: &Overlay, concerned: Vec<Concerned>) -
     let conflicts = concerned.iter().any(|(place, offerings)| {
         records.get(place).is_some_and(|known| {
             let prices = || offerings.iter().any(|offering| known.prices.get(offering) == Some(weight));
-            let amounts = || capacity.iter().any(|(name, _)| known.capacity.get(name.as_str()) == Some(weight));
+            let amounts =
+                || capacity.iter().any(|(name, _)| known.capacity.get(name.as_str()) == Some(weight));
             price.is_some() && prices() || amounts()
         })
     });

@@ -60,7 +60,8 @@ impl Reconcile for NodeOverlays {
             // What is in force comes first: whoever sees the condition can rely on it.
             self.overlays.replace(in_force);
             self.context.cluster.update(State::mark_unconsolidated);
-            let told = overlays.iter().zip(&rejections).map(|(overlay, why)| self.tell(overlay, why.as_ref()));
+            let told =
+                overlays.iter().zip(&rejections).map(|(overlay, why)| self.tell(overlay, why.as_ref()));
             let mut again = Again::After(INTERVAL);
             for told in join_all(told).await {
                 match told {

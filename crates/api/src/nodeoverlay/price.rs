@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn what_is_no_price_is_refused() {
-        for text in ["", "+", "%", "10%", "1e3", "inf", "-inf", "nan", "1.2.3", "$1", "+-1", &"9".repeat(400)] {
+        for text in ["", "+", "%", "10%", "1e3", "inf", "-inf", "nan", "1.2.3", "$1", "+-1", &"9".repeat(400)]
+        {
             assert_eq!(text.parse::<Price>(), Err(InvalidPrice { value: text.to_owned() }), "{text}");
         }
     }

@@ -82,7 +82,10 @@ fn nobody_knows_what_a_pool_can_choose_from_before_it_was_looked_at() {
     let overlays = Overlays::new(Provider::Kwok);
     let (a, b) = (pool("a"), pool("b"));
     let refused = overlays.apply("a", &types).unwrap_err();
-    assert_eq!((refused.to_string(), refused.is_unevaluated()), ("nodepool \"a\" is awaiting evaluation".into(), true));
+    assert_eq!(
+        (refused.to_string(), refused.is_unevaluated()),
+        ("nodepool \"a\" is awaiting evaluation".into(), true)
+    );
     put(&overlays, &free(&["a"]), &[&a], &types);
     assert!(overlays.apply("a", &types).is_ok() && overlays.apply("b", &types).is_err());
     put(&overlays, &free(&["a"]), &[&a, &b], &types);

@@ -34,7 +34,10 @@ fn machine(name: &str, arch: &str) -> InstanceType {
             offering("z2", "spot", 0.5),
             offering("z2", "on-demand", 1.0),
         ],
-        capacity: [("cpu", "4"), ("memory", "8Gi")].into_iter().map(|(name, it)| (name, it.parse().unwrap())).collect(),
+        capacity: [("cpu", "4"), ("memory", "8Gi")]
+            .into_iter()
+            .map(|(name, it)| (name, it.parse().unwrap()))
+            .collect(),
         volume_limits: vec![("disks".to_owned(), 3)],
         ..InstanceType::default()
     }
@@ -57,10 +60,8 @@ fn pool(name: &str, labels: &Value) -> NodePool {
 
 /// An overlay: `key=value` selects by a label, others are in `spec`.
 fn overlay(name: &str, selects: &[(&str, &str)], spec: Value) -> NodeOverlay {
-    let requirements: Vec<Value> = selects
-        .iter()
-        .map(|(key, value)| json!({"key": key, "operator": "In", "values": [value]}))
-        .collect();
+    let requirements: Vec<Value> =
+        selects.iter().map(|(key, value)| json!({"key": key, "operator": "In", "values": [value]})).collect();
     let mut spec = spec;
     spec["requirements"] = requirements.into();
     serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
@@ -89,7 +90,8 @@ impl Outcome {
     /// The names of overlays that are not in force, with the reason.
     fn rejected(&self) -> Vec<String> {
         let judged = self.overlays.iter().zip(&self.evaluation.rejections);
-        let judged = judged.filter_map(|(overlay, why)| Some((overlay.metadata.name.clone()?, why.as_ref()?)));
+        let judged =
+            judged.filter_map(|(overlay, why)| Some((overlay.metadata.name.clone()?, why.as_ref()?)));
         judged.map(|(name, why)| format!("{name} {}", why.reason())).collect()
     }
 
@@ -180,7 +182,8 @@ fn of_equal_overlays_on_one_thing_only_the_earlier_name_conflicts() {
             }
         }
     }
-    let message = evaluated(vec![priced("a", &[], "1"), priced("b", &[], "1")]).evaluation.rejections[0].clone();
+    let message =
+        evaluated(vec![priced("a", &[], "1"), priced("b", &[], "1")]).evaluation.rejections[0].clone();
     assert_eq!(message.unwrap().to_string(), "conflict with another overlay");
 }
 
@@ -239,7 +242,10 @@ fn resources_are_added_and_the_heaviest_decides_about_each() {
         weighted("light", &[], 1, json!({"capacity": {"example.com/fuse": "2", "example.com/tape": "1"}})),
     ]);
     assert!(all.rejected().is_empty());
-    assert_eq!((&*all.has("p", "amd", "example.com/fuse"), &*all.has("p", "arm", "example.com/fuse")), ("2", "4"));
+    assert_eq!(
+        (&*all.has("p", "amd", "example.com/fuse"), &*all.has("p", "arm", "example.com/fuse")),
+        ("2", "4")
+    );
     assert_eq!(all.has("q", "arm", "example.com/tape"), "1");
     assert_eq!((&*all.has("p", "amd", "cpu"), &*all.prices("p", "amd")), ("4", PRICES));
     assert!(all.of("p").iter().all(|each| each.overlaid == Overlaid { price: false, capacity: true }));
@@ -259,7 +265,11 @@ fn overlays_of_one_weight_conflict_over_a_resource_they_share() {
     // Each resource is remembered, not only those of the last overlay.
     let three = evaluated(vec![some("a", &["z", "x"]), some("b", &["y"]), some("c", &["x"])]);
     assert_eq!(three.rejected(), ["a Conflict"]);
-    assert_eq!((&*three.has("p", "amd", "z"), &*three.has("p", "amd", "y")), ("-", "1"), "nothing of it is applied");
+    assert_eq!(
+        (&*three.has("p", "amd", "z"), &*three.has("p", "amd", "y")),
+        ("-", "1"),
+        "nothing of it is applied"
+    );
     let price_and_capacity = evaluated(vec![some("a", &["x"]), priced("b", &[], "1")]);
     assert!(price_and_capacity.rejected().is_empty());
 }
@@ -293,7 +303,9 @@ fn overlays_select_pools_by_name_and_by_label() {
     let nobody = evaluated(vec![priced("a", &[("team", "b")], "7"), priced("b", &[("unknown", "x")], "7")]);
     assert!(nobody.rejected().is_empty() && Arc::ptr_eq(&nobody.of("q"), &nobody.types));
     // The lists that are given out know nothing of pools.
-    let keys = |types: &[InstanceType]| types.iter().flat_map(|it| &it.requirements).map(|it| it.key.clone()).collect();
+    let keys = |types: &[InstanceType]| {
+        types.iter().flat_map(|it| &it.requirements).map(|it| it.key.clone()).collect()
+    };
     let (before, after): (Vec<_>, Vec<_>) = (keys(&each.types), keys(&each.of("p")));
     assert_eq!(before, after);
 }
@@ -334,7 +346,10 @@ fn types_that_come_later_are_corrected_too_and_none_at_all_are_fine() {
     let one = evaluated_with(vec![priced("a", &[(ARCH, "arm64")], "7")], &Vec::new().into());
     assert!(one.rejected().is_empty() && one.of("p").is_empty());
     let later = one.evaluation.in_force.apply("p", &machines()).unwrap();
-    assert_eq!((later[0].offerings[0].price.to_string(), later[1].offerings[0].price.to_string()), ("0.5".into(), "7".into()));
+    assert_eq!(
+        (later[0].offerings[0].price.to_string(), later[1].offerings[0].price.to_string()),
+        ("0.5".into(), "7".into())
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::provider::Provider;
-use cloud::{CloudProvider, Overlaid};
+use cloud::Overlaid;
 use embedded::faults::{Fault, Rule};
 use runtime::Settings;
 use runtime::settings::Gates;
@@ -52,7 +52,8 @@ fn condition(cluster: &Operated, name: &str, kind: &str) -> String {
 
 /// The first price of what a pool can choose from, or why that is not known.
 fn price(cluster: &Operated, pool: &str) -> Result<String, String> {
-    let pool = cluster.context.cluster.read().node_pools.named(pool).map(Arc::clone).expect("the pool is there");
+    let pool =
+        cluster.context.cluster.read().node_pools.named(pool).map(Arc::clone).expect("the pool is there");
     let types = cluster.block_on(cluster.context.cloud.instance_types(&pool));
     types.map(|types| types[0].offerings[0].price.to_string()).map_err(|error| error.to_string())
 }
@@ -82,9 +83,11 @@ fn a_bad_overlay_says_so_and_hinders_nobody() {
     let mut cluster = cluster();
     cluster.apply(NODE_POOL);
     // The later name wins; the other changes nothing anywhere.
-    cluster.apply(&overlay("a", &json!({"requirements": [], "price": "1", "capacity": {"example.com/x": "1"}})));
+    cluster
+        .apply(&overlay("a", &json!({"requirements": [], "price": "1", "capacity": {"example.com/x": "1"}})));
     cluster.apply(&overlay("b", &json!({"requirements": [], "price": "2"})));
-    let restricted = json!([{"key": "node.kubernetes.io/instance-type", "operator": "Gt", "values": ["1", "2"]}]);
+    let restricted =
+        json!([{"key": "node.kubernetes.io/instance-type", "operator": "Gt", "values": ["1", "2"]}]);
     let refused = overlay("c", &json!({"requirements": restricted, "price": "3"}));
     // The definition refuses it already; an overlay that was there before the definition is still there.
     let (code, _) = cluster.send(
@@ -147,7 +150,10 @@ fn a_status_that_cannot_be_written_is_written_later() {
     cluster.faults.set_rules(vec![Rule::on("patch", "nodeoverlays", 1.0, Fault::InternalError)]);
     cluster.apply(&free("a"));
     cluster.settle();
-    assert_eq!((price(&cluster, "default").unwrap(), condition(&cluster, "a", "Ready")), ("0".into(), " ".into()));
+    assert_eq!(
+        (price(&cluster, "default").unwrap(), condition(&cluster, "a", "Ready")),
+        ("0".into(), " ".into())
+    );
     cluster.faults.set_rules(Vec::new());
     cluster.run_for(Duration::from_secs(30));
     assert_eq!(condition(&cluster, "a", "Ready"), "True Ready");
@@ -169,7 +175,9 @@ fn only_what_users_write_is_looked_at_again() {
     let pool = |generation: i64| {
         Some(crate::testing::pool_object("p", &json!({"metadata": {"generation": generation}})))
     };
-    let class = |generation: i64| Some(json!({"kind": "NodeClass", "metadata": {"name": "c", "generation": generation}}));
+    let class = |generation: i64| {
+        Some(json!({"kind": "NodeClass", "metadata": {"name": "c", "generation": generation}}))
+    };
     let overlay = |generation: i64| {
         let metadata = json!({"name": "o", "generation": generation});
         Some(json!({"kind": "NodeOverlay", "metadata": metadata, "spec": {"requirements": []}}))

@@ -26,12 +26,7 @@ const WORKERS: usize = 10;
 
 /// The claims that a pool has too many; nothing if it is not for this controller. Those that go, or wait for their
 /// replacement, do not count.
-pub(super) fn decide(
-    state: &State,
-    name: &str,
-    costs: Costs,
-    now: Timestamp,
-) -> Option<Vec<Arc<NodeClaim>>> {
+pub(super) fn decide(state: &State, name: &str, costs: Costs, now: Timestamp) -> Option<Vec<Arc<NodeClaim>>> {
     let pool = state.node_pools.named(name).filter(|pool| is_pool_managed(pool, state.provider()))?;
     let wanted = replicas(pool)?;
     let active = state.pool_claims(name).active.len();
@@ -84,7 +79,8 @@ fn touch(change: &Change, state: &State, queue: &Queue) {
 
 /// The controller.
 pub(super) fn controller(context: &Context) -> Controller {
-    let wiring = Wiring { backoff: Backoff::millis(100, 60_000), ..Wiring::new(STATIC_DEPROVISIONING, WORKERS) };
+    let wiring =
+        Wiring { backoff: Backoff::millis(100, 60_000), ..Wiring::new(STATIC_DEPROVISIONING, WORKERS) };
     wiring.listening(context, Deprovisioning(context.clone()), touch)
 }
 

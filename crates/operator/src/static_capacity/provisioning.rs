@@ -167,7 +167,8 @@ fn lost_by(change: &Change) -> Option<&str> {
 
 /// The controller.
 pub(super) fn controller(context: &Context) -> Controller {
-    let wiring = Wiring { backoff: Backoff::millis(100, 60_000), ..Wiring::new(STATIC_PROVISIONING, WORKERS) };
+    let wiring =
+        Wiring { backoff: Backoff::millis(100, 60_000), ..Wiring::new(STATIC_PROVISIONING, WORKERS) };
     wiring.listening(context, Provisioning(context.clone()), touch)
 }
 

@@ -62,7 +62,8 @@ fn claims_that_go_or_wait_for_their_replacement_are_not_counted() {
     state.mark_pending_disruption(["old"]);
     assert_eq!(chosen(&state).unwrap(), [""; 0]);
     // whatever happens to the claim meanwhile, it does not count again, so that nothing is too many.
-    let touched = claim_object("old", "p", &json!({"metadata": {"resourceVersion": "9", "labels": {"x": "y"}}}));
+    let touched =
+        claim_object("old", "p", &json!({"metadata": {"resourceVersion": "9", "labels": {"x": "y"}}}));
     state.observe(cluster::state::Seen::Applied(Kind::NodeClaim.decode(&touched.to_string()).unwrap()));
     assert_eq!(chosen(&state).unwrap(), [""; 0]);
 }
@@ -160,7 +161,10 @@ fn protection_that_has_elapsed_counts_no_more() {
     };
     let state = cluster(
         1,
-        &[("a", vec![pod("a1", "a", &until("2h"))]), ("b", vec![pod("b1", "b", &until("30m")), pod("b2", "b", &json!({}))])],
+        &[
+            ("a", vec![pod("a1", "a", &until("2h"))]),
+            ("b", vec![pod("b1", "b", &until("30m")), pod("b2", "b", &json!({}))]),
+        ],
     );
     assert_eq!(chosen(&state).unwrap(), ["b"]);
 }
@@ -180,6 +184,9 @@ fn it_looks_again_when_pools_change_their_size_and_when_claims_come() {
     let pool = |replicas: i64| Some(static_pool(replicas, &json!({})));
     let claim = |pool: &str| Some(claim_object("c", pool, &json!({})));
     assert_eq!((touched(None, pool(1)), touched(pool(2), pool(1)), touched(pool(1), pool(1))), (1, 1, 0));
-    assert_eq!((touched(None, claim("p")), touched(claim("p"), claim("p")), touched(claim("p"), None)), (1, 0, 0));
+    assert_eq!(
+        (touched(None, claim("p")), touched(claim("p"), claim("p")), touched(claim("p"), None)),
+        (1, 0, 0)
+    );
     assert_eq!(touched(None, claim("other")), 0);
 }

@@ -51,10 +51,19 @@ fn pools_that_are_not_for_it_are_left_alone() {
 
 #[test]
 fn what_is_missing_is_created_and_nothing_else() {
-    for (replicas, known, expected) in
-        [(0, 0, "Enough"), (3, 0, "create 3"), (3, 2, "create 1"), (3, 3, "Enough"), (3, 5, "Enough"), (1000, 0, "create 1000")]
-    {
-        assert_eq!(step(&with_claims(static_pool(replicas, &json!({})), known)), expected, "{replicas} {known}");
+    for (replicas, known, expected) in [
+        (0, 0, "Enough"),
+        (3, 0, "create 3"),
+        (3, 2, "create 1"),
+        (3, 3, "Enough"),
+        (3, 5, "Enough"),
+        (1000, 0, "create 1000"),
+    ] {
+        assert_eq!(
+            step(&with_claims(static_pool(replicas, &json!({})), known)),
+            expected,
+            "{replicas} {known}"
+        );
     }
 }
 
@@ -170,7 +179,10 @@ fn it_looks_again_when_claims_of_static_pools_go() {
     assert_eq!(touched(claim("p"), going()), 1);
     assert_eq!(touched(going(), None), 1);
     assert_eq!(touched(claim("p"), None), 1);
-    assert_eq!((touched(None, claim("p")), touched(claim("p"), claim("p")), touched(going(), going())), (0, 0, 0));
+    assert_eq!(
+        (touched(None, claim("p")), touched(claim("p"), claim("p")), touched(going(), going())),
+        (0, 0, 0)
+    );
     assert_eq!(touched(claim("other"), None), 0);
     // What could not be launched is not tried again without end.
     assert_eq!(touched(Some(claim_object("c", "p", &json!({}))), None), 0);
