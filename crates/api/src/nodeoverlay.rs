@@ -1,11 +1,14 @@
 //! NodeOverlay (`karpenter.sh/v1alpha1`): corrects prices and adds resources of instance types.
 
+mod price;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::resource::{Column, CustomResource, Definition, custom_resource};
 use crate::schema::{self, Rule, rule};
 use crate::shared::{self, Condition, Requirement, ResourceList};
+pub use price::{InvalidPrice, Price};
 
 custom_resource! {
     /// A correction of what is known about instance types.
@@ -70,6 +73,14 @@ pub struct NodeOverlaySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10000))]
     pub weight: Option<i32>,
+}
+
+impl NodeOverlaySpec {
+    /// What it does to prices, if anything.
+    pub fn price_change(&self) -> Result<Option<Price>, InvalidPrice> {
+        let stated = self.price.as_ref().or(self.price_adjustment.as_ref());
+        stated.filter(|text| !text.is_empty()).map(|text| text.parse()).transpose()
+    }
 }
 
 /// Whether the overlay is in force.

@@ -153,6 +153,7 @@ async fn operate(parts: &Parts, provider: Provider, election: Client) -> Result<
             let file = settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH);
             let types = kwok::instance_types((!file.is_empty()).then(|| file.as_ref()));
             let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, types);
+            let kwok = kwok.with_overlays(parts.overlays.clone());
             let controllers = kwok.controllers();
             (Arc::new(kwok), controllers)
         }

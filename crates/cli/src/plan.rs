@@ -1,19 +1,22 @@
 //! `karpenter plan`: what would be launched for a cluster, without touching it.
 
+mod overlays;
 mod report;
 mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use api::provider::Provider;
 use cluster::file::{self, Contents};
-use cluster::instance_types::kwok;
+use cluster::instance_types::{InstanceType, kwok};
 use cluster::scheduler_config::SchedulerConfig;
-use cluster::snapshot;
+use cluster::snapshot::{self, InstanceTypes};
 use engine::options::{MinValues, Options, Preferences, Reserved};
+use overlays::Corrected;
 use report::{Report, Timings};
 
 /// Work out which nodes a cluster's pending pods need, from what `kubectl get -o json` or `-o yaml` printed
@@ -82,7 +85,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         SchedulerConfig::parse(&args.scheduler_config).context("reading --scheduler-config")?;
     let read = watch.lap();
 
+    let types: Arc<[InstanceType]> = types.into();
+    let corrected = Corrected::of(&contents.objects, &types);
     let mut options = snapshot::Options::new(Provider::Kwok, &types);
+    if let Some(Corrected { types, .. }) = &corrected {
+        options.instance_types = InstanceTypes::ByPool(types);
+    }
     options.scheduler_config = scheduler_config;
     options.accept_unseen_pods = true;
     let built = snapshot::build(&contents.objects, &options, now());
@@ -91,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let plan = engine::solve::solve(&built.snapshot, &solve_options(args));
     let timings = Timings { read, snapshot, solve: watch.lap() };
 
-    warn(&contents, &built);
+    warn(&contents, &built, corrected.as_ref());
     let rejected = built
         .ignored
         .iter()
@@ -152,9 +160,12 @@ fn render(args: &Args, report: &Report) -> Result<String> {
 
 /// Says what was left out; none of it stops the plan.
 #[expect(clippy::print_stderr, reason = "warnings go beside the plan")]
-fn warn(contents: &Contents, built: &snapshot::Built) {
+fn warn(contents: &Contents, built: &snapshot::Built, corrected: Option<&Corrected>) {
     for error in &contents.errors {
         eprintln!("warning: {error}");
+    }
+    for (name, why) in corrected.iter().flat_map(|corrected| &corrected.rejected) {
+        eprintln!("warning: NodeOverlay {name}: {why}");
     }
     if !contents.skipped.is_empty() {
         eprintln!("skipped {}", contents.skipped);

@@ -163,3 +163,30 @@ fn the_same_cluster_gives_the_same_plan_byte_for_byte() {
     let first = plan(&cluster, &["-o", "json"]);
     assert_eq!(without_timings(&first), without_timings(&plan(&cluster, &["-o", "json"])));
 }
+
+fn overlay(name: &str, types: &str, price: &str) -> String {
+    format!(
+        "---\napiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {{name: {name}}}\n\
+         spec: {{price: '{price}', requirements: [\
+         {{key: node.kubernetes.io/instance-type, operator: In, values: [{types}]}}]}}\n"
+    )
+}
+
+#[test]
+fn overlays_of_the_file_decide_what_is_cheapest_and_bad_ones_are_told() {
+    let cluster = format!("{POOL}{}", pod("web", "{cpu: 1}"));
+    let overlays = overlay("a", "m-8x-arm64-linux", "0.0001")
+        + &overlay("b", "'m-8x-arm64-linux', 'c-8x-amd64-linux'", "0.001");
+    let output = plan(&(cluster.clone() + &overlays), &["-o", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("warning: NodeOverlay a: conflict with another overlay"),
+        "{}",
+        stderr(&output)
+    );
+    let claim = &json(&output)["newNodeClaims"][0];
+    assert_eq!((&claim["instanceTypes"][0], &claim["price"]), (&"c-8x-amd64-linux".into(), &0.001.into()));
+    assert_eq!(claim["instanceTypes"][1], "m-8x-arm64-linux");
+    let usual = plan(&cluster, &["-o", "json"]);
+    assert_ne!(json(&usual)["newNodeClaims"][0]["instanceTypes"][0], "c-8x-amd64-linux");
+}

@@ -23,6 +23,14 @@ pub enum Error {
     /// It is not known yet what a NodePool can choose from.
     #[error("nodepool {0:?} is awaiting evaluation")]
     Unevaluated(String),
+    /// The instance types of a NodePool are not known, and why.
+    #[error("getting cloud provider instance types, {source} (NodePool={pool})")]
+    InstanceTypes {
+        /// The NodePool; empty if it has no name.
+        pool: String,
+        /// What happened.
+        source: Box<Self>,
+    },
     /// Instances of this cloud cannot be booted again.
     #[error("reboot is not implemented by this cloud provider")]
     RebootNotImplemented,
@@ -38,24 +46,38 @@ pub enum Error {
 }
 
 impl Error {
+    /// What happened in the first place.
+    pub fn root(&self) -> &Self {
+        match self {
+            Self::InstanceTypes { source, .. } => source.root(),
+            error => error,
+        }
+    }
+
     /// Whether there is no such instance.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound(_))
+        matches!(self.root(), Self::NotFound(_))
+    }
+
+    /// Whether it is not known yet what a NodePool can choose from.
+    pub fn is_unevaluated(&self) -> bool {
+        matches!(self.root(), Self::Unevaluated(_))
     }
 
     /// Whether a reboot that failed like this would fail again.
     pub fn ends_reboot(&self) -> bool {
-        matches!(self, Self::RebootNotImplemented | Self::RebootFailed(_) | Self::NotFound(_))
+        matches!(self.root(), Self::RebootNotImplemented | Self::RebootFailed(_) | Self::NotFound(_))
     }
 
     /// What metrics call it.
-    pub const fn label(&self) -> &'static str {
-        match self {
+    pub fn label(&self) -> &'static str {
+        match self.root() {
             Self::InsufficientCapacity(_) => "InsufficientCapacityError",
             Self::NotFound(_) => "NodeClaimNotFoundError",
             Self::NodeClassNotReady(_) => "NodeClassNotReadyError",
             Self::Create { .. }
             | Self::Unevaluated(_)
+            | Self::InstanceTypes { .. }
             | Self::RebootNotImplemented
             | Self::RebootFailed(_)
             | Self::Timeout(_)
@@ -86,6 +108,23 @@ mod tests {
         assert_eq!(text(Error::RebootNotImplemented), "reboot is not implemented by this cloud provider");
         assert_eq!(text(Error::RebootFailed("no permission".into())), "no permission");
     }
+
+    #[test]
+    fn an_error_about_types_names_the_pool_and_stays_what_it_was() {
+        let of =
+            |pool: &str, source| Error::InstanceTypes { pool: pool.to_owned(), source: Box::new(source) };
+        let gone = of("a", Error::NotFound("no class".into()));
+        assert_eq!(
+            gone.to_string(),
+            "getting cloud provider instance types, nodeclaim not found, no class (NodePool=a)"
+        );
+        assert!(gone.is_not_found() && !gone.is_unevaluated());
+        assert_eq!(gone.label(), "NodeClaimNotFoundError");
+        let slow = of("", Error::Timeout("too slow".into()));
+        assert_eq!(slow.to_string(), "getting cloud provider instance types, too slow (NodePool=)");
+        assert_eq!((slow.root(), slow.label()), (&Error::Timeout("too slow".into()), "unknown"));
+    }
+
     #[test]
     fn metrics_tell_three_kinds_of_errors_from_all_others() {
         assert_eq!(Error::InsufficientCapacity(String::new()).label(), "InsufficientCapacityError");

@@ -93,6 +93,14 @@ impl CloudProvider for Measured {
         self.call("GetInstanceTypes", name, self.inner.instance_types(pool)).boxed()
     }
 
+    fn listed_instance_types<'a>(
+        &'a self,
+        pool: &'a NodePool,
+    ) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>> {
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        self.call("GetInstanceTypes", name, self.inner.listed_instance_types(pool)).boxed()
+    }
+
     fn drift<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Option<String>, Error>> {
         self.call("IsDrifted", pool_of(claim), self.inner.drift(claim)).boxed()
     }

@@ -99,6 +99,14 @@ pub trait CloudProvider: Send + Sync + 'static {
     /// Cheap: the provider keeps them.
     fn instance_types<'a>(&'a self, pool: &'a NodePool) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>>;
 
+    /// As [`CloudProvider::instance_types`], before NodeOverlays correct them.
+    fn listed_instance_types<'a>(
+        &'a self,
+        pool: &'a NodePool,
+    ) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>> {
+        self.instance_types(pool)
+    }
+
     /// Why the instance of a claim is not what its NodeClass asks for any more, if so.
     fn drift<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Option<String>, Error>>;
 

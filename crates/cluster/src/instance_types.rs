@@ -6,9 +6,13 @@
 pub mod kwok;
 pub mod wanted;
 
+use api::labels::LabelSets;
 use api::names::{labels, resources, values};
+use api::provider::Provider;
 use api::shared::{Operator, Requirement};
 use units::{Format, Quantity, Resources};
+
+pub use engine::model::Overlaid;
 
 pub use wanted::Wanted;
 
@@ -27,6 +31,8 @@ pub struct InstanceType {
     pub overhead: Resources,
     /// How many volumes of a driver it can attach; unknown where absent.
     pub volume_limits: Vec<(String, u32)>,
+    /// What NodeOverlays changed.
+    pub overlaid: Overlaid,
 }
 
 /// One way to buy an instance type.
@@ -73,6 +79,18 @@ impl Offering {
         let is_reserved = self.value(labels::CAPACITY_TYPE) == Some(values::capacity_type::RESERVED);
         self.available && (!is_reserved || self.reservation_capacity > 0)
     }
+}
+
+/// The labels of a cloud, together with those that its instance types are told apart by.
+pub fn label_sets<'a>(provider: Provider, types: impl IntoIterator<Item = &'a InstanceType>) -> LabelSets {
+    let mut offered: Vec<&String> = Vec::new();
+    let offerings = types.into_iter().flat_map(|each| &each.offerings);
+    for requirement in offerings.flat_map(|offering| &offering.requirements) {
+        if !offered.contains(&&requirement.key) {
+            offered.push(&requirement.key);
+        }
+    }
+    LabelSets::for_provider(provider).with_well_known(offered.into_iter().cloned())
 }
 
 /// The one value that satisfies a requirement, if it names just one.

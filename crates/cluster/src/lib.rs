@@ -9,6 +9,7 @@ pub mod eligibility;
 pub mod file;
 pub mod instance_types;
 pub mod objects;
+pub mod overlays;
 pub mod payload;
 pub mod pod_disruption_budgets;
 pub mod reason;

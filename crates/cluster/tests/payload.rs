@@ -108,3 +108,35 @@ fn labels_of_the_users_own_get_a_value_that_is_allowed() {
     assert_eq!(requirement(&claim, "size")[0]["values"], json!(["a", "b"]));
     assert_eq!(requirement(&claim, "level")[0], &json!({"key": "level", "operator": "Gte", "values": ["4"]}));
 }
+
+#[test]
+fn a_claim_of_a_static_pool_is_its_template_and_nothing_else() {
+    let pool = json!({
+        "metadata": {"name": "fixed", "uid": "pool-uid"},
+        "spec": {"replicas": 1, "template": {
+            "metadata": {"labels": {"team": "infra"}},
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "small"},
+                "requirements": [
+                    {"key": "beta.kubernetes.io/arch", "operator": "In", "values": ["arm64"]},
+                    {"key": "level", "operator": "Lt", "values": ["3"]},
+                ],
+            },
+        }},
+    });
+    let mut pool: api::nodepool::NodePool = serde_json::from_value(pool).expect("a NodePool");
+    let sets = LabelSets::for_provider(Provider::Kwok);
+    let claim = json_of(&payload::bare_node_claim(&pool, &sets).expect("the template makes sense"));
+    assert_eq!(claim["metadata"]["generateName"], "fixed-");
+    assert_eq!(claim["metadata"]["annotations"]["karpenter.sh/nodepool-hash-version"], "v3");
+    assert_eq!(claim["metadata"]["labels"]["level"], "0");
+    assert_eq!(requirement(&claim, "kubernetes.io/arch")[0]["values"], json!(["arm64"]));
+    assert_eq!(requirement(&claim, "level")[0], &json!({"key": "level", "operator": "Lte", "values": ["2"]}));
+    assert_eq!(requirement(&claim, "team")[0]["values"], json!(["infra"]));
+    for absent in ["node.kubernetes.io/instance-type", "karpenter.sh/capacity-type"] {
+        assert!(requirement(&claim, absent).is_empty(), "{absent}");
+    }
+    assert_eq!(claim["spec"]["resources"], Value::Null, "nothing is requested");
+    pool.spec.template.spec.requirements[1].values = vec!["many".to_owned()];
+    assert!(payload::bare_node_claim(&pool, &sets).is_err(), "it says what is wrong");
+}

@@ -53,7 +53,7 @@ impl Theatre {
             "delete",
             "--all",
             "--wait=false",
-            "nodepools,nodeclaims,nodes,persistentvolumes,storageclasses",
+            "nodepools,nodeoverlays,nodeclaims,nodes,persistentvolumes,storageclasses",
         ])?;
         let stage: &mut dyn Stage = self;
         stage.until("all nodes are gone", Duration::from_mins(3), |stage| {

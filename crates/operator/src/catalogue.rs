@@ -3,31 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::labels::LabelSets;
 use api::nodepool::NodePool;
-use api::provider::Provider;
 use cluster::instance_types::InstanceType;
+pub(crate) use cluster::instance_types::label_sets;
 
 use crate::Context;
 use crate::managed::is_pool_managed;
 
 /// What each NodePool can choose from. A pool that is not here has nothing to choose from.
 pub(crate) type Types = BTreeMap<Box<str>, Arc<[InstanceType]>>;
-
-/// The labels of a cloud, together with those that its instance types are told apart by.
-pub(crate) fn label_sets<'a>(
-    provider: Provider,
-    types: impl IntoIterator<Item = &'a InstanceType>,
-) -> LabelSets {
-    let mut offered: Vec<&String> = Vec::new();
-    let offerings = types.into_iter().flat_map(|each| &each.offerings);
-    for requirement in offerings.flat_map(|offering| &offering.requirements) {
-        if !offered.contains(&&requirement.key) {
-            offered.push(&requirement.key);
-        }
-    }
-    LabelSets::for_provider(provider).with_well_known(offered.into_iter().cloned())
-}
 
 /// What all NodePools can choose from.
 pub(crate) async fn of_all(context: &Context) -> Types {
@@ -48,7 +32,9 @@ pub(crate) async fn of<'a>(context: &Context, pools: impl Iterator<Item = &'a Ar
                 all.insert(name.into(), types);
             }
             Ok(_) => tracing::info!(NodePool = name, "skipping, no resolved instance types found"),
-            Err(cloud::Error::Unevaluated(_)) => {}
+            Err(error) if error.is_unevaluated() => {
+                tracing::debug!(NodePool = name, error = %error, "skipping");
+            }
             Err(error) => {
                 tracing::error!(NodePool = name, error = %error, "skipping, unable to resolve instance types");
             }

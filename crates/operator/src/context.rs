@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::provider::Provider;
 use clock::Clock;
-use cloud::CloudProvider;
+use cloud::{CloudProvider, Overlays};
 use jiff::Timestamp;
 use runtime::events::Recorder;
 use runtime::metrics::Registry;
@@ -31,6 +31,8 @@ pub struct Context {
     pub metrics: Registry,
     /// Whether nodes of NodePools have been joining the cluster.
     pub registrations: Registrations,
+    /// The NodeOverlays that are in force, if there can be any.
+    pub overlays: Option<Overlays>,
 }
 
 impl std::fmt::Debug for Context {

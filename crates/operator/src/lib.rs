@@ -12,11 +12,13 @@ pub mod metrics;
 pub mod node;
 pub mod node_claim;
 pub mod node_claim_disruption;
+pub mod node_overlay;
 pub mod node_pool;
 pub mod pod_deletion_cost;
 pub mod provisioner;
 mod retry;
 mod run;
+pub mod static_capacity;
 mod status;
 #[cfg(test)]
 mod testing;

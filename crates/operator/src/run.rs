@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::provider::Provider;
 use clock::Clock;
-use cloud::CloudProvider;
+use cloud::{CloudProvider, Overlaid, Overlays};
 use cluster::state::State;
 use kube::Client;
 use runtime::controller::Controller;
@@ -33,6 +33,9 @@ pub struct Parts {
     pub events: Recorder,
     /// Counts.
     pub metrics: Registry,
+    /// The NodeOverlays that are in force, if there can be any. A cloud that launches the cheapest of several types
+    /// must know them, too.
+    pub overlays: Option<Overlays>,
 }
 
 impl Parts {
@@ -53,14 +56,19 @@ impl Parts {
         let limiter = Limiter::new(f64::from(settings.kube_client_qps), settings.kube_client_burst);
         let api = Api::new(client, cluster.clone(), provider, Arc::new(limiter));
         let events = Recorder::new(provider);
-        Self { cluster, api, clock, settings: Arc::new(settings), events, metrics }
+        let overlays = settings.gates.node_overlay.then(|| Overlays::new(provider));
+        Self { cluster, api, clock, settings: Arc::new(settings), events, metrics, overlays }
     }
 
     /// What controllers work with.
     pub fn context(&self, cloud: Arc<dyn CloudProvider>) -> Context {
-        let Self { cluster, api, clock, settings, events, metrics } = self.clone();
+        let Self { cluster, api, clock, settings, events, metrics, overlays } = self.clone();
         let registrations = Registrations::default();
-        Context { cluster, api, cloud, clock, settings, events, metrics, registrations }
+        let cloud = match &overlays {
+            Some(overlays) => Arc::new(Overlaid::new(cloud, overlays.clone())),
+            None => cloud,
+        };
+        Context { cluster, api, cloud, clock, settings, events, metrics, registrations, overlays }
     }
 }
 
@@ -89,6 +97,8 @@ fn controllers(context: &Context) -> Vec<Controller> {
     all.extend(crate::node_claim::controllers(context));
     all.extend(crate::node_claim_disruption::controllers(context));
     all.extend(crate::node::controllers(context));
+    all.extend(crate::node_overlay::controllers(context));
+    all.extend(crate::static_capacity::controllers(context));
     all.extend(crate::provisioner::controllers(context));
     all.extend(crate::disruption::controllers(context));
     all.extend(crate::pod_deletion_cost::controllers(context));

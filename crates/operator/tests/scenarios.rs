@@ -25,8 +25,14 @@ struct Virtual {
 
 impl Virtual {
     fn new(seed: u64) -> Self {
+        Self::without(seed, "")
+    }
+
+    /// A world that lacks one of our kinds.
+    fn without(seed: u64, missing: &str) -> Self {
         let world = World::new(seed);
-        for definition in api::crds::documents(Provider::Kwok) {
+        let definitions = api::crds::documents(Provider::Kwok).into_iter();
+        for definition in definitions.filter(|it| it.document["spec"]["names"]["plural"] != missing) {
             world.apply(&definition.document.to_string());
         }
         let mut stage = Self { world, operator: None, seed, gates: Gates::default() };
@@ -99,4 +105,13 @@ fn scenarios_of_even_number_hold_in_virtual_time() {
 #[test]
 fn scenarios_of_odd_number_hold_in_virtual_time() {
     play(1);
+}
+
+#[test]
+fn a_cluster_that_does_not_know_overlays_works_whether_they_are_wanted_or_not() {
+    for gates in ["", "NodeOverlay=true"] {
+        let mut stage = Virtual::without(1, "nodeoverlays");
+        stage.set_gates(gates);
+        (ALL[0].play)(&mut stage);
+    }
 }

@@ -8,9 +8,11 @@ mod drifting;
 mod failing;
 mod leaving;
 pub mod manifests;
+mod overlaying;
 mod provisioning;
 mod repairing;
 mod restarting;
+mod standing;
 
 use crate::stage::Stage;
 
@@ -110,4 +112,9 @@ scenarios! {
     Fast buffering::a_buffer_without_its_template_says_so_and_others_work,
     Slow buffering::buffers_that_come_and_go_quickly_leave_nothing,
     Slow buffering::room_stays_while_the_operator_is_replaced,
+    Slow standing::a_static_pool_is_scaled_up_and_down,
+    Slow standing::a_static_pool_replaces_what_it_loses_and_keeps_its_limit,
+    Fast overlaying::an_overlay_makes_another_type_the_cheapest,
+    Fast overlaying::an_overlay_adds_a_resource_that_pods_ask_for,
+    Fast overlaying::an_overlay_in_conflict_says_so_and_the_other_works,
 }

@@ -31,6 +31,8 @@ pub trait Stage {
 pub const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
 /// The collection of NodePools.
 pub const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
+/// The collection of NodeOverlays.
+pub const OVERLAYS: &str = "/apis/karpenter.sh/v1alpha1/nodeoverlays";
 /// The collection of Nodes.
 pub const NODES: &str = "/api/v1/nodes";
 /// The Pods of the default namespace.
@@ -78,6 +80,12 @@ impl dyn Stage + '_ {
     pub fn scale(&self, deployment: &str, replicas: usize) {
         let path = format!("/apis/apps/v1/namespaces/default/deployments/{deployment}");
         self.patch(&path, &json!({"spec": {"replicas": replicas}}));
+    }
+
+    /// Sets the replicas of a static NodePool, as `kubectl scale` does.
+    #[track_caller]
+    pub fn scale_pool(&self, pool: &str, replicas: usize) {
+        self.patch(&format!("{POOLS}/{pool}/scale"), &json!({"spec": {"replicas": replicas}}));
     }
 
     /// Lets time pass until something holds, at most for `limit`.

@@ -3,8 +3,9 @@
 use super::requirement::{self, RequirementError};
 use super::{Errors, joined};
 use crate::labels::LabelSets;
-use crate::nodeoverlay::NodeOverlaySpec;
+use crate::nodeoverlay::{InvalidPrice, NodeOverlaySpec};
 use crate::shared::{Operator, Requirement};
+use units::Quantity;
 
 /// What is wrong with a NodeOverlay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,9 +22,21 @@ pub enum NodeOverlayError {
         /// The resource.
         resource: String,
     },
+    /// No instance type has less than nothing.
+    #[error("invalid capacity: {resource} of {amount} in resource, expected none or more")]
+    Negative {
+        /// The resource.
+        resource: String,
+        /// How much of it.
+        amount: Quantity,
+    },
+    /// The price, or the change of it, is no number. The CRD refuses most of these.
+    #[error(transparent)]
+    Price(#[from] InvalidPrice),
 }
 
-/// Finds everything that is wrong with a NodeOverlay: first with requirements, then with the capacity.
+/// Finds everything that is wrong with a NodeOverlay: first with requirements, then with the capacity, then with
+/// the price.
 pub fn validate(spec: &NodeOverlaySpec, sets: &LabelSets) -> Result<(), Errors<NodeOverlayError>> {
     let mut errors = Vec::new();
     for each in &spec.requirements {
@@ -40,6 +53,11 @@ pub fn validate(spec: &NodeOverlaySpec, sets: &LabelSets) -> Result<(), Errors<N
     }
     let restricted = spec.capacity.iter().flatten().filter(|(name, _)| sets.is_well_known_resource(name));
     errors.extend(restricted.map(|(name, _)| NodeOverlayError::Capacity { resource: name.clone() }));
+    let negative = spec.capacity.iter().flatten().filter(|(_, amount)| **amount < Quantity::ZERO);
+    errors.extend(
+        negative.map(|(name, amount)| NodeOverlayError::Negative { resource: name.clone(), amount: *amount }),
+    );
+    errors.extend(spec.price_change().err().map(NodeOverlayError::Price));
     Errors::check(errors)
 }
 
@@ -91,6 +109,16 @@ mod tests {
             &expect![
                 "invalid capacity: cpu in resource, restricted; invalid capacity: pods in resource, restricted; invalid capacity: vpc.amazonaws.com/efa in resource, restricted"
             ],
+        );
+    }
+
+    #[test]
+    fn amounts_and_prices_that_make_no_sense_are_refused() {
+        check(
+            json!({"requirements": [], "capacity": {"x": "-1", "y": "0"}, "price": "cheap"}),
+            &expect![[
+                r#"invalid capacity: x of -1 in resource, expected none or more; invalid value "cheap"; expected a price such as "1.2", "+0.5" or "-10%""#
+            ]],
         );
     }
 }

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use units::{Format, Quantity, Resources};
 
-use super::{InstanceType, Offering};
+use super::{InstanceType, Offering, Overlaid};
 use crate::file::{self, FileError};
 use crate::objects::collections::List;
 use crate::objects::pod::ResourceList;
@@ -185,6 +185,7 @@ impl Type {
             capacity,
             overhead,
             volume_limits: Vec::new(),
+            overlaid: Overlaid::default(),
         }
     }
 }

@@ -63,9 +63,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
-fn compile(universe: &mut Universe, requirements: &[Requirement], sets: &LabelSets) -> Result<SetId, Reason> {
+/// Requirements as a set of a universe; several for one label must hold together.
+pub(crate) fn compile(
+    universe: &mut Universe,
+    requirements: &[Requirement],
+    sets: &LabelSets,
+) -> Result<SetId, Reason> {
     let mut converted = Vec::with_capacity(requirements.len());
-    for Requirement { key, operator, values, .. } in requirements {
+    for Requirement { key, operator, values, min_values } in requirements {
         let name = sets.normalize_key(key);
         let id = universe.key(name);
         let values_of = |universe: &mut Universe| -> Vec<_> {
@@ -92,7 +97,8 @@ fn compile(universe: &mut Universe, requirements: &[Requirement], sets: &LabelSe
             Operator::Gte => requirement::Requirement::at_least(bound()?),
             Operator::Lte => requirement::Requirement::at_most(bound()?),
         };
-        converted.push((id, requirement));
+        let min_values = min_values.and_then(|count| u32::try_from(count).ok());
+        converted.push((id, requirement.with_min_values(min_values)));
     }
     Ok(universe.set(converted))
 }

@@ -3,7 +3,7 @@
 use api::names::{labels, values};
 use api::shared::{Operator, Requirement};
 use engine::intern::ResourceId;
-use engine::model::{Catalogue, InstanceType, Offering, Overlaid, ReservationId};
+use engine::model::{Catalogue, InstanceType, Offering, ReservationId};
 use engine::resources;
 use engine::universe::SetId;
 use units::{Quantity, Resources};
@@ -54,7 +54,7 @@ impl Tables {
             without: self.without(&each.capacity)?,
             overhead: self.requests(&each.overhead)?,
             volume_limits,
-            overlaid: Overlaid::default(),
+            overlaid: each.overlaid,
         })
     }
 

@@ -116,3 +116,44 @@ fn rows_and_tests_name_each_other() {
         assert_eq!(rows, shown, "the page and the comment of {test} disagree");
     }
 }
+
+/// Sections whose tests are in other crates.
+const ELSEWHERE_SECTIONS: [&str; 2] = ["16.26-", "27.19-"];
+
+/// The text of all sources below a folder.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).expect("a folder can be listed") {
+        let path = entry.expect("an entry can be read").path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&fs::read_to_string(&path).expect("a source can be read"));
+        }
+    }
+}
+
+#[test]
+fn tests_of_other_crates_that_rows_name_exist() {
+    let mut text = String::new();
+    for name in ["api", "cli", "cloud", "cluster", "operator", "testkit"] {
+        sources(&crates().join(name), &mut text);
+    }
+    let page = crates().parent().expect("the crates are in the repository").join("docs/behaviours.md");
+    let page = fs::read_to_string(page).expect("the page can be read");
+    let mut count = 0;
+    for line in page.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, id, _, shown, _] = cells[..] else { continue };
+        if !ELSEWHERE_SECTIONS.iter().any(|section| id.starts_with(section)) {
+            continue;
+        }
+        let tests: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "{id} names no test");
+        for test in tests {
+            let name = test.rsplit("::").next().unwrap_or_default();
+            assert!(text.contains(&format!("fn {name}(")), "{test} of {id} does not exist");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 36, "no row is lost");
+}

@@ -79,11 +79,10 @@ fn allowed(plane: &ControlPlane) -> Result<Requests> {
 
 /// What is allowed and was not requested, but is in other circumstances: when watches cannot list, something is
 /// repeated, a grace period ends, a node is rebooted, or a cluster is stricter.
-const OTHERWISE: [&str; 6] = [
+const OTHERWISE: [&str; 5] = [
     "delete /pods",
     "patch /events",
     "patch /nodes/status",
-    "patch karpenter.sh/nodeoverlays/status",
     "update karpenter.sh/nodeclaims/finalizers",
     "update karpenter.sh/nodepools/finalizers",
 ];

@@ -83,7 +83,11 @@ impl Reconcile for Pools {
             let usage = pool.status.as_ref().and_then(|status| status.resources.as_ref());
             metrics.replace(&NODEPOOLS_LIMIT, &key.name, series(pool.spec.limits.as_ref(), &key.name));
             metrics.replace(&NODEPOOLS_USAGE, &key.name, series(usage, &key.name));
-            let types = self.context.cloud.instance_types(&pool).await.unwrap_or_default();
+            let types = match self.context.cloud.instance_types(&pool).await {
+                // Prices are about to be known.
+                Err(error) if error.is_unevaluated() => return Ok(Again::secs(1)),
+                types => types.unwrap_or_default(),
+            };
             let (total, unknown) = cost(&claims, &types);
             for uid in unknown {
                 if self.unknown.lock().insert(uid.into()) {

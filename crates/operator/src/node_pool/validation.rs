@@ -47,8 +47,9 @@ impl Reconcile for Validation {
             let Some(pool) = pool.filter(|pool| is_pool_managed(pool, context.provider())) else {
                 return Ok(Again::No);
             };
-            // Instance types bring labels of their own. Without them the labels of the cloud count.
-            let types = context.cloud.instance_types(&pool).await.unwrap_or_default();
+            // Instance types bring labels of their own. Without them the labels of the cloud count. Overlays change
+            // neither, so nobody waits for them.
+            let types = context.cloud.listed_instance_types(&pool).await.unwrap_or_default();
             let sets = catalogue::label_sets(context.provider(), types.iter());
             let decided = decide(&pool, &sets, context.now());
             if let Some(change) = status::conditions(&*pool, &decided) {

@@ -41,6 +41,14 @@ pub(crate) struct NewClaim {
     pub(crate) pods: Vec<Decided>,
 }
 
+impl NewClaim {
+    /// A claim as the template of its pool has it, for no pods in particular.
+    pub(crate) fn bare(pool: Arc<NodePool>, sets: &LabelSets) -> Result<Self, Reason> {
+        let claim = payload::bare_node_claim(&pool, sets)?;
+        Ok(Self { claim, pool, types: Vec::new(), min_values_relaxed: false, pods: Vec::new() })
+    }
+}
+
 /// A node that pods are expected on.
 #[derive(Clone, Debug)]
 pub(crate) struct Nominated {

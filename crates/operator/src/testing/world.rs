@@ -100,6 +100,7 @@ impl Operated {
                 events: Recorder::new(Provider::Kwok),
                 metrics: Registry::for_provider(Provider::Kwok),
                 registrations: Registrations::default(),
+                overlays: None,
             };
             let controllers = controllers(&context);
             (context, controllers)

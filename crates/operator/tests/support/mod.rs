@@ -112,6 +112,7 @@ impl Operated {
                 events: Recorder::new(Provider::Kwok),
                 metrics: Registry::for_provider(Provider::Kwok),
                 registrations: Registrations::default(),
+                overlays: None,
             }
         });
         cloud.join(context.api.clone());

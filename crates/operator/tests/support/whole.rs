@@ -14,6 +14,7 @@ use tokio::sync::watch;
 pub(crate) async fn operate(client: Client, clock: Clock, settings: Settings, seed: u64) {
     let parts = Parts::new(client, Provider::Kwok, clock, settings);
     let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, kwok::instance_types(None));
+    let kwok = kwok.with_overlays(parts.overlays.clone());
     let of_cloud = kwok.controllers();
     let (_leads, leading) = watch::channel(true);
     operator::run(parts.context(Arc::new(kwok)), of_cloud, leading).await;

@@ -12,7 +12,7 @@ use api::nodepool::NodePool;
 use api::provider::Provider;
 use api::shared::ConditionStatus;
 use clock::Clock;
-use cloud::{CloudProvider, Error, Instance, RepairAction, RepairPolicy};
+use cloud::{CloudProvider, Error, Instance, Overlays, RepairAction, RepairPolicy};
 use cluster::instance_types::InstanceType;
 use cluster::objects::Node;
 use cluster::state::{Key, Kind, State, Watched};
@@ -46,13 +46,30 @@ pub struct Kwok {
     sets: Arc<LabelSets>,
     types: Arc<[InstanceType]>,
     launching: Launching,
+    overlays: Option<Overlays>,
 }
 
 impl Kwok {
     /// Instances of these types; the seed decides between offerings of the same price.
     pub fn new(api: Api, cluster: Cluster, clock: Clock, seed: u64, types: Vec<InstanceType>) -> Self {
         let sets = Arc::new(LabelSets::for_provider(Provider::Kwok));
-        Self { api, cluster, clock, seed, sets, types: types.into(), launching: Launching::default() }
+        let launching = Launching::default();
+        Self { api, cluster, clock, seed, sets, types: types.into(), launching, overlays: None }
+    }
+
+    /// Lets NodeOverlays decide which of several types is the cheapest, and what nodes have.
+    #[must_use]
+    pub fn with_overlays(self, overlays: Option<Overlays>) -> Self {
+        Self { overlays, ..self }
+    }
+
+    /// What is launched for a claim is chosen from these.
+    fn types_for(&self, claim: &NodeClaim) -> Result<Arc<[InstanceType]>, Error> {
+        let pool = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
+        match (&self.overlays, pool) {
+            (Some(overlays), Some(pool)) => overlays.apply(pool, &self.types),
+            _ => Ok(Arc::clone(&self.types)),
+        }
     }
 
     async fn launch(&self, claim: &NodeClaim) -> Result<Instance, Error> {
@@ -62,7 +79,8 @@ impl Kwok {
         }
         let machine = {
             let mut wanted = wanted(claim, &self.sets)?;
-            let choice = choose(claim, &mut wanted, &self.types, &mut names::chance(claim, self.seed))?;
+            let types = self.types_for(claim)?;
+            let choice = choose(claim, &mut wanted, &types, &mut names::chance(claim, self.seed))?;
             Machine::launched(name, claim, &wanted, &choice)
         };
         let delay = self.registration_delay(claim)?;

@@ -26,7 +26,10 @@ impl Gates {
     /// The kinds of objects to be watched: those that only a feature needs which is off are left alone, so that
     /// nobody has to install or allow them.
     pub fn kinds(self) -> Vec<Kind> {
-        let is_needed = |kind: &Kind| self.capacity_buffer || !Kind::OF_BUFFERS.contains(kind);
+        let is_needed = |kind: &Kind| match kind {
+            Kind::NodeOverlay => self.node_overlay,
+            kind => self.capacity_buffer || !Kind::OF_BUFFERS.contains(kind),
+        };
         Kind::ALL.iter().copied().filter(is_needed).collect()
     }
 
@@ -72,7 +75,9 @@ mod tests {
     fn kinds_that_no_feature_needs_are_not_watched() {
         let without = Gates::default().kinds();
         assert!(Kind::OF_BUFFERS.iter().all(|kind| !without.contains(kind)));
-        assert_eq!(Gates { capacity_buffer: true, ..Gates::default() }.kinds(), Kind::ALL);
+        assert!(!without.contains(&Kind::NodeOverlay));
+        let all = Gates { capacity_buffer: true, node_overlay: true, ..Gates::default() };
+        assert_eq!(all.kinds(), Kind::ALL);
     }
 
     #[test]
