@@ -1,5 +1,7 @@
 //! `karpenter plan`: what would be launched for a cluster, without touching it.
 
+mod disruption;
+mod live;
 mod overlays;
 mod report;
 mod table;
@@ -15,16 +17,29 @@ use cluster::file::{self, Contents};
 use cluster::instance_types::{InstanceType, kwok};
 use cluster::scheduler_config::SchedulerConfig;
 use cluster::snapshot::{self, InstanceTypes};
+use cluster::state::State;
 use engine::options::{MinValues, Options, Preferences, Reserved};
 use overlays::Corrected;
 use report::{Report, Timings};
+use runtime::Settings;
+use runtime::settings::Gates;
 
 /// Work out which nodes a cluster's pending pods need, from what `kubectl get -o json` or `-o yaml` printed
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Cluster file: NodePools, pods, nodes and whatever else there is; `-` is standard input, gzip is fine
-    #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(short, long = "file", value_name = "FILE", num_args = 1.., required_unless_present_any = ["disruption", "remove_node"])]
     files: Vec<PathBuf>,
+    /// Work out which nodes would be disrupted now, and why the others stay; without files, of the cluster that
+    /// the kubeconfig names
+    #[arg(long)]
+    disruption: bool,
+    /// Work out what happens without a node; may be repeated
+    #[arg(long, value_name = "NODE", conflicts_with = "disruption")]
+    remove_node: Vec<String>,
+    /// Feature gates for --disruption, such as `SpotToSpotConsolidation=true`
+    #[arg(long, value_name = "GATES", env = "FEATURE_GATES", default_value = "")]
+    feature_gates: String,
     /// Instance types in the format of upstream's kwok provider; 144 built-in types if not given
     #[arg(long, value_name = "FILE")]
     instance_types: Option<PathBuf>,
@@ -75,6 +90,9 @@ enum MinValuesPolicy {
 const PENDING: u8 = 2;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.disruption || !args.remove_node.is_empty() {
+        return disrupt(args);
+    }
     let mut watch = Stopwatch::start();
     let contents = read(&args.files)?;
     let types = match &args.instance_types {
@@ -109,6 +127,52 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let pending = !report.errors.is_empty();
     crate::print(&render(args, &report)?)?;
     Ok(if pending { ExitCode::from(PENDING) } else { ExitCode::SUCCESS })
+}
+
+/// Answers what would be disrupted, or what happens without a node.
+fn disrupt(args: &Args) -> Result<ExitCode> {
+    let types: Arc<[InstanceType]> = match &args.instance_types {
+        Some(path) => kwok::read(path)?.into(),
+        None => kwok::built_in().into(),
+    };
+    let (gates, unknown) = Gates::parse(&args.feature_gates)?;
+    if !unknown.is_empty() {
+        bail!("unknown feature gates: {}", unknown.join(", "));
+    }
+    let settings = Settings {
+        gates,
+        preference_policy: match args.preference_policy {
+            PreferencePolicy::Respect => runtime::settings::PreferencePolicy::Respect,
+            PreferencePolicy::Ignore => runtime::settings::PreferencePolicy::Ignore,
+        },
+        min_values_policy: match args.min_values_policy {
+            MinValuesPolicy::Strict => runtime::settings::MinValuesPolicy::Strict,
+            MinValuesPolicy::BestEffort => runtime::settings::MinValuesPolicy::BestEffort,
+        },
+        scheduler_config: SchedulerConfig::parse(&args.scheduler_config)
+            .context("reading --scheduler-config")?,
+        ..Settings::default()
+    };
+    let (state, corrected) = if args.files.is_empty() {
+        (live::state()?, None)
+    } else {
+        let contents = read(&args.files)?;
+        let corrected = Corrected::of(&contents.objects, &types);
+        (State::of_files(contents.objects, Provider::Kwok), corrected)
+    };
+    let types = match corrected {
+        Some(Corrected { types, .. }) => types,
+        None => {
+            let names = state.node_pools.values().filter_map(|pool| pool.metadata.name.as_deref());
+            names.map(|name| (name.into(), Arc::clone(&types))).collect()
+        }
+    };
+    let ask = match &*args.remove_node {
+        [] => disruption::Ask::Now,
+        names => disruption::Ask::Without(names),
+    };
+    crate::print(&disruption::answer(&state, &types, &Arc::new(settings), &ask, args.output, now())?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn solve_options(args: &Args) -> Options {

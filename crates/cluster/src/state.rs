@@ -8,6 +8,7 @@ mod consolidation;
 mod index;
 mod kind;
 mod nodes;
+mod of_files;
 mod pod_records;
 mod pools;
 mod store;

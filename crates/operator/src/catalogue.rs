@@ -11,7 +11,7 @@ use crate::Context;
 use crate::managed::is_pool_managed;
 
 /// What each NodePool can choose from. A pool that is not here has nothing to choose from.
-pub(crate) type Types = BTreeMap<Box<str>, Arc<[InstanceType]>>;
+pub type Types = BTreeMap<Box<str>, Arc<[InstanceType]>>;
 
 /// What all NodePools can choose from.
 pub(crate) async fn of_all(context: &Context) -> Types {

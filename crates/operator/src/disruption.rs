@@ -24,6 +24,7 @@ mod leftovers;
 mod mark;
 mod method;
 mod oracle;
+pub mod preview;
 mod queue;
 mod repair;
 mod run;

@@ -28,4 +28,5 @@ mod wiring;
 
 pub use context::Context;
 pub use disruption::repair_policies;
+pub use catalogue::Types;
 pub use run::{Parts, run};

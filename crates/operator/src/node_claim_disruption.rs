@@ -2,7 +2,7 @@
 //! longer what they should be.
 
 mod drift;
-mod quiet;
+pub(crate) mod quiet;
 #[cfg(test)]
 mod tests;
 
