@@ -3,6 +3,7 @@
 mod cluster;
 mod drifting;
 mod empty;
+mod emptying;
 mod looping;
 mod queued;
 mod replacing;
