@@ -276,7 +276,7 @@ impl Correction {
         if offerings.is_empty() {
             return;
         }
-        for (name, amount) in overlay.capacity.iter() {
+        for (name, amount) in &overlay.capacity {
             if self.capacity.get(name.as_str()).is_none() {
                 self.capacity.set(name.clone(), *amount);
             }
@@ -299,7 +299,7 @@ impl Correction {
             let offering = &mut corrected.offerings[offering];
             offering.price = price.of(offering.price);
         }
-        for (name, amount) in self.capacity.iter() {
+        for (name, amount) in &self.capacity {
             corrected.capacity.set(name.clone(), *amount);
         }
         Some(corrected)

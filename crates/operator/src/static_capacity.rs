@@ -8,7 +8,7 @@
 //! Consolidation and emptiness leave these nodes alone; drift replaces them one for one.
 
 mod deprovisioning;
-mod provisioning;
+pub(crate) mod provisioning;
 mod surplus;
 #[cfg(test)]
 mod tests;
