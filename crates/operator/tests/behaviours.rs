@@ -44,7 +44,7 @@ fn every_test_that_is_named_exists() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/behaviours.md");
     let page = fs::read_to_string(page).expect("the table of behaviours");
     let functions = functions();
-    let mut named = 0;
+    let mut count = 0;
     for line in page.lines() {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [id, behaviour, tests] = cells[..] else { continue };
@@ -59,8 +59,8 @@ fn every_test_that_is_named_exists() {
             let module = module.rsplit("::").next().unwrap_or(module);
             let exists = functions.contains(&(module.to_owned(), test.to_owned()));
             assert!(exists, "{name} of {id} does not exist");
-            named += 1;
+            count += 1;
         }
     }
-    assert!(named > 0, "the page has lost its sections");
+    assert!(count > 0, "the page has lost its sections");
 }
