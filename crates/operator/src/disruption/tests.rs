@@ -4,6 +4,7 @@ mod cluster;
 mod drifting;
 mod looping;
 mod queued;
+mod repairing;
 mod replacing;
 mod safety;
 mod statics;
