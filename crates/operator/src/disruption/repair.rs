@@ -117,9 +117,8 @@ impl Repair {
             return Err(None);
         }
         let goes_first = scene.settings().gates.terminate_first_repair;
-        let first = |why| {
-            Command::terminate_first(self, candidate.clone(), Simulated::default(), why, scene.now)
-        };
+        let first =
+            |why| Command::terminate_first(self, candidate.clone(), Simulated::default(), why, scene.now);
         if let Some(offered) = goes_first.then(|| full_reservations(scene, pool)).flatten() {
             let holds = reservation(scene, candidate).is_some_and(|id| offered.contains(id));
             if holds && can_come_back(pool) {

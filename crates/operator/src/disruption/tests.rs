@@ -6,6 +6,7 @@ mod empty;
 mod emptying;
 mod looping;
 mod queued;
+mod repairing;
 mod replacing;
 mod safety;
 mod statics;
