@@ -37,21 +37,32 @@ impl Rules for Tenth {
 fn main() {
     let threads = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2);
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/data");
-    let contents = cluster::file::read(&data.join("existing-1000.json.gz")).expect("the file is in the repository");
+    let contents =
+        cluster::file::read(&data.join("existing-1000.json.gz")).expect("the file is in the repository");
     let types = kwok::read(&data.join("aws-us-east-1.json.gz")).expect("the file is in the repository");
     let objects = &contents.objects;
     let mut options = Options::new(Provider::Kwok, &types);
     options.to_place = ToPlace { in_case: true, ..ToPlace::default() };
     let start = Instant::now();
     let built = build(objects, &options, Timestamp::UNIX_EPOCH);
-    println!("snapshot of {} nodes, {} pods: {:?}", built.snapshot.nodes.len(), built.snapshot.pods.len(), start.elapsed());
+    println!(
+        "snapshot of {} nodes, {} pods: {:?}",
+        built.snapshot.nodes.len(),
+        built.snapshot.pods.len(),
+        start.elapsed()
+    );
     let joined = join(objects.nodes.iter(), objects.node_claims.iter(), Provider::Kwok);
     let mut all: Vec<(f64, Candidate)> = Vec::new();
     for (position, origin) in built.nodes.iter().enumerate() {
-        let Some(node) = joined.nodes.iter().find(|node| node.provider_id() == &*origin.provider_id) else { continue };
+        let Some(node) = joined.nodes.iter().find(|node| node.provider_id() == &*origin.provider_id) else {
+            continue;
+        };
         let price = costs::price(node, &types);
         let snapshot = &built.snapshot;
-        let type_ = snapshot.universe.values(snapshot.keys.instance_type).get(node.label(api::names::labels::INSTANCE_TYPE));
+        let type_ = snapshot
+            .universe
+            .values(snapshot.keys.instance_type)
+            .get(node.label(api::names::labels::INSTANCE_TYPE));
         let id = engine::model::NodeId::at(position);
         let pods = snapshot.pods.iter().filter(|pod| pod.runs.is_some_and(|runs| runs.on == id)).count();
         let spot = node.label(api::names::labels::CAPACITY_TYPE) == "spot";

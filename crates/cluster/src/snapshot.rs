@@ -32,7 +32,8 @@ use api::shared::{Operator, Requirement};
 use api::validation::pod::{PodError, validate_term};
 use api::validation::requirement;
 use engine::model::{
-    ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass, Running, Runs, Snapshot,
+    ClassId, Guard, KnownKeys, LabelsId, NamespaceId, NodeId, Pod as EnginePod, PodClass, Running, Runs,
+    Snapshot,
 };
 use engine::universe::SetId;
 use hashbrown::{HashMap, HashSet, HashTable};

@@ -26,7 +26,7 @@ mod text;
 mod watching;
 mod wiring;
 
+pub use catalogue::Types;
 pub use context::Context;
 pub use disruption::repair_policies;
-pub use catalogue::Types;
 pub use run::{Parts, run};

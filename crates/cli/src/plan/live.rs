@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Reads everything that decisions look at, once.
 pub(super) fn state() -> Result<State> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting up")?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting up")?;
     runtime.block_on(async {
         let client = kube::Client::try_default().await.context("connecting to the cluster")?;
         let kinds = Settings::default().gates.kinds();

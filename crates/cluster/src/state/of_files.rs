@@ -13,7 +13,8 @@ impl State {
     pub fn of_files(objects: Objects, provider: Provider) -> Self {
         let mut state = Self::awaiting(provider, &[]);
         let Objects { pods, nodes, daemon_sets, namespaces, .. } = objects;
-        let Objects { persistent_volumes, persistent_volume_claims, storage_classes, csi_nodes, .. } = objects;
+        let Objects { persistent_volumes, persistent_volume_claims, storage_classes, csi_nodes, .. } =
+            objects;
         let Objects { pod_disruption_budgets, priority_classes, services, replica_sets, .. } = objects;
         let Objects { stateful_sets, replication_controllers, node_pools, node_claims, .. } = objects;
         let all = []

@@ -269,7 +269,9 @@ impl Search<'_> {
                 let universe = oracle.simulation().universe();
                 let names: Vec<&str> = keys.iter().map(|key| universe.key_name(*key)).collect();
                 let names = names.join(" ");
-                format!("Filtering by price: minValues requirement is not met for label(s) (label(s)=[{names}])")
+                format!(
+                    "Filtering by price: minValues requirement is not met for label(s) (label(s)=[{names}])"
+                )
             }
             Dear::Nothing => "Can't replace with a cheaper node".to_owned(),
             Dear::FewSpot(found) => format!(

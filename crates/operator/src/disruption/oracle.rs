@@ -115,8 +115,9 @@ impl<'s> Oracle<'s> {
                     Why::Unready(node) => {
                         let origin = &built.nodes[node.index()];
                         let names = [("nodeclaim", &origin.claim), ("node", &origin.node)];
-                        let names =
-                            names.iter().filter_map(|(kind, name)| Some(format!("{kind}/{}", name.as_ref()?)));
+                        let names = names
+                            .iter()
+                            .filter_map(|(kind, name)| Some(format!("{kind}/{}", name.as_ref()?)));
                         let names = names.collect::<Vec<_>>().join(", ");
                         format!("would schedule against uninitialized {names}")
                     }

@@ -193,7 +193,7 @@ mod tests {
             // Half of the price for the whole disturbance.
             (5.0, 100.0, Some(0.5)),
             (1.0, 10.0, Some(1.0)),
-            (0.1, 10.0, Some(0.1)),
+            (0.25, 10.0, Some(0.25)),
             (0.0, 10.0, Some(0.0)),
             (-1.0, 10.0, Some(0.0)),
             (1.0, 0.0, Some(f64::INFINITY)),

@@ -15,7 +15,9 @@ fn cluster(pools: &[&str], budget: &str) -> Operated {
         all
     });
     for pool in pools {
-        let disruption = format!("spec:\n  disruption: {{budgets: [{{nodes: '{budget}'}}]}}\n  template");
+        let disruption = format!(
+            "spec:\n  disruption: {{consolidationPolicy: WhenEmpty, budgets: [{{nodes: '{budget}'}}]}}\n  template"
+        );
         let pool = NODE_POOL.replace("{name: default}\nspec", &format!("{{name: {pool}}}\nspec"));
         cluster.apply(&pool.replace("spec:\n  template", &disruption));
     }
