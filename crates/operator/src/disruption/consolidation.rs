@@ -249,7 +249,7 @@ impl Search<'_> {
         let why = match keep {
             Keep::Pods(pods) => sentence(&oracle.summary(pods)),
             Keep::ManyClaims(count) => format!("Can't remove without creating {count} candidates"),
-            Keep::Dear(dear) => self.dear(oracle, dear),
+            Keep::Dear(dear) => dear_text(oracle, dear),
             Keep::NotWorth(savings) => {
                 let told = balanced::moves(self.candidates, &[index], *savings, self.totals);
                 self.decision.measures.extend(told.measures);
@@ -260,32 +260,31 @@ impl Search<'_> {
         self.decision.notices.extend(notices);
     }
 
-    fn dear(&self, oracle: &mut Oracle<'_>, dear: &Dear) -> String {
-        match dear {
-            Dear::SpotToSpotOff => {
-                "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node".to_owned()
-            }
-            Dear::MinValues(keys) => {
-                let universe = oracle.simulation().universe();
-                let names: Vec<&str> = keys.iter().map(|key| universe.key_name(*key)).collect();
-                let names = names.join(" ");
-                format!(
-                    "Filtering by price: minValues requirement is not met for label(s) (label(s)=[{names}])"
-                )
-            }
-            Dear::Nothing => "Can't replace with a cheaper node".to_owned(),
-            Dear::FewSpot(found) => format!(
-                "SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to \
-                 consolidate, got {found}"
-            ),
-        }
-    }
-
     /// Counts what was found, and tells how it was weighed.
     fn tell_scores(&mut self, chosen: &[usize], savings: f64) {
         let told = balanced::moves(self.candidates, chosen, savings, self.totals);
         self.decision.measures.extend(told.measures);
         self.decision.notices.extend(told.notices);
+    }
+}
+
+/// Why a new node would not be cheaper for certain.
+fn dear_text(oracle: &mut Oracle<'_>, dear: &Dear) -> String {
+    match dear {
+        Dear::SpotToSpotOff => {
+            "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node".to_owned()
+        }
+        Dear::MinValues(keys) => {
+            let universe = oracle.simulation().universe();
+            let names: Vec<&str> = keys.iter().map(|key| universe.key_name(*key)).collect();
+            let names = names.join(" ");
+            format!("Filtering by price: minValues requirement is not met for label(s) (label(s)=[{names}])")
+        }
+        Dear::Nothing => "Can't replace with a cheaper node".to_owned(),
+        Dear::FewSpot(found) => format!(
+            "SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to \
+             consolidate, got {found}"
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use cluster::pod_disruption_budgets;
 use engine::consolidate;
 
 use super::balanced::{self, Totals};
-use crate::disruption::budget::Budgets;
+use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::candidate::Candidate;
 use crate::disruption::scene::Scene;
 
@@ -36,7 +36,7 @@ impl<'r> Rules<'r> {
         let pools = candidates.iter().map(|candidate| {
             let name = candidate.pool_name();
             *names.entry(name).or_insert_with(|| {
-                left.push(budgets.get(name).map_or(0, |budget| budget.left()));
+                left.push(budgets.get(name).map_or(0, Budget::left));
                 left.len() - 1
             })
         });
