@@ -4,6 +4,7 @@ mod cluster;
 mod drifting;
 mod emptying;
 mod looping;
+mod pages;
 mod queued;
 mod replacing;
 mod safety;
