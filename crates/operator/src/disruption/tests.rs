@@ -5,6 +5,7 @@ mod drifting;
 mod empty;
 mod emptying;
 mod looping;
+mod pages;
 mod queued;
 mod repairing;
 mod replacing;
