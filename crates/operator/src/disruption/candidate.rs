@@ -212,12 +212,14 @@ fn candidate(
         stopped = Some(blocked.why);
     }
     let all = || pods.iter().map(Arc::as_ref);
+    let name = node.label(labels::INSTANCE_TYPE);
+    let kind = types.iter().find(|it| it.name == name);
     Ok(Candidate {
         provider_id: node.provider_id().into(),
         cost: search.costs.reschedule_disruption(all()),
-        price: costs::price(node, types),
+        price: kind.map_or(0.0, |kind| costs::price(node, std::slice::from_ref(kind))),
         disruption_cost: search.costs.disruption(all(), &claim, search.now),
-        type_known: types.iter().any(|it| it.name == node.label(labels::INSTANCE_TYPE)),
+        type_known: kind.is_some(),
         initialized: node.is_initialized(),
         blocked: stopped,
         drain_bound: None,

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod drifting;
+mod emptying;
 mod looping;
 mod queued;
 mod repairing;

@@ -65,7 +65,9 @@ fn play(seed: u64) {
     cluster.faults.set_rules(Vec::new());
     for _ in 0..60 {
         run(&mut cluster, 30);
-        new_claims(&cluster).iter().for_each(|new| bring_up(&cluster, new));
+        for new in new_claims(&cluster) {
+            bring_up(&cluster, &new);
+        }
     }
     assert_eq!(disrupted(&cluster, &names), 0, "seed {seed}");
     let left = names.iter().filter(|name| cluster.get(&format!("{CLAIMS}/claim-{name}")).is_some()).count();
@@ -74,5 +76,5 @@ fn play(seed: u64) {
 
 #[test]
 fn budgets_hold_at_every_moment_and_nothing_is_left_tainted() {
-    (0..6).for_each(play);
+    (0..4).for_each(play);
 }

@@ -1,0 +1,118 @@
+//! What is decided about empty nodes.
+
+use super::decided::{by, drifted};
+use super::*;
+use crate::disruption::Method;
+use crate::disruption::budget::Budgets;
+use crate::disruption::command::Command;
+use crate::disruption::decision::{Cause, Decision};
+use crate::disruption::emptiness::Emptiness;
+use crate::disruption::scene::Scene;
+use crate::testing::merge;
+
+/// Pools with a budget and so many empty nodes each.
+fn pools(count: usize, nodes: usize, budget: &str) -> (State, Types) {
+    let list: Arc<[_]> = kwok::built_in().into();
+    let (mut objects, mut types) = (Vec::new(), Types::new());
+    for pool in (0..count).map(|number| format!("p{number}")) {
+        let budgets = json!({"spec": {"disruption": {"budgets": [{"nodes": budget}]}}});
+        objects.push(pool_object(&pool, &budgets));
+        for node in 0..nodes {
+            objects.extend(node_objects(&format!("{pool}-n{node}"), &pool, &json!({}), &json!({})));
+        }
+        types.insert(pool.into(), Arc::clone(&list));
+    }
+    (state(&objects), types)
+}
+
+fn removed(decision: &Decision) -> Vec<&str> {
+    assert!(decision.commands.len() <= 1, "they go together");
+    decision.commands.iter().flat_map(|it| &it.candidates).map(Candidate::name).collect()
+}
+
+#[test]
+fn every_pool_has_its_own_budget() {
+    for (budget, of_each) in [("50%", 2), ("100%", 3), ("0%", 0), ("1", 1)] {
+        let (state, types) = pools(10, 3, budget);
+        let (decision, _) = by(&Emptiness, &state, &types, false);
+        assert_eq!(removed(&decision).len(), 10 * of_each, "{budget}");
+        // Where a budget is why, it may allow more at any time.
+        assert!(!decision.nothing);
+    }
+}
+
+#[test]
+fn what_saves_most_goes_first() {
+    let small = json!({"metadata": {"labels": {"node.kubernetes.io/instance-type": "c-1x-amd64-linux"}}});
+    let mut objects = vec![pool_object("p", &json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}))];
+    objects.extend(node_objects("a", "p", &small, &json!({})));
+    objects.extend(node_objects("b", "p", &json!({}), &json!({})));
+    let (decision, _) = by(&Emptiness, &state(&objects), &types(), false);
+    assert_eq!(removed(&decision), ["b"]);
+}
+
+fn goes(of_pool: &Value, of_node: &Value, of_claim: &Value) -> bool {
+    let mut pool = pool_object("p", &json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}));
+    merge(&mut pool, of_pool);
+    let mut objects = vec![pool];
+    objects.extend(node_objects("n1", "p", of_node, of_claim));
+    !removed(&by(&Emptiness, &state(&objects), &types(), false).0).is_empty()
+}
+
+#[test]
+fn nodes_stay_that_are_fixed_or_kept_for_others_or_protected() {
+    let none = json!({});
+    assert!(goes(&none, &none, &none));
+    assert!(!goes(&json!({"spec": {"replicas": 1}}), &none, &none));
+    let protected =
+        |value: &str| json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": value}}});
+    assert!(!goes(&none, &protected("true"), &none));
+    assert!(goes(&none, &protected("false"), &none));
+    for policy in ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] {
+        assert!(goes(&json!({"spec": {"disruption": {"consolidationPolicy": policy}}}), &none, &none));
+    }
+    let (mut state, types) = pools(1, 2, "100%");
+    state.set_buffer_pods([("kwok://p0-n0".into(), 1)].into());
+    let (decision, _) = by(&Emptiness, &state, &types, false);
+    assert_eq!(removed(&decision), ["p0-n1"]);
+    state.set_buffer_pods([("kwok://p0-n0".into(), 0)].into());
+    assert_eq!(removed(&by(&Emptiness, &state, &types, false).0).len(), 2);
+}
+
+#[test]
+fn an_empty_node_that_has_drifted_goes() {
+    let mut claim = drifted("2026-01-01T00:10:00Z");
+    let consolidatable = json!({"type": "Consolidatable", "status": "True", "reason": "Consolidatable", "message": "",
+        "lastTransitionTime": NOW});
+    claim["status"]["conditions"].as_array_mut().unwrap().push(consolidatable.clone());
+    assert!(goes(&json!({}), &json!({}), &claim));
+    claim["status"]["conditions"][4]["status"] = "False".into();
+    assert!(!goes(&json!({}), &json!({}), &claim));
+}
+
+#[test]
+fn what_is_left_after_a_while_goes() {
+    let (state, types) = pools(1, 3, "100%");
+    let (mut decision, _) = by(&Emptiness, &state, &types, false);
+    let command = decision.commands.remove(0);
+    let none = BTreeSet::new();
+    let scene = Scene::new(&state, &types, &Arc::default(), &none, now());
+    let validate = |candidates: &[Candidate], budgets: &mut Budgets| {
+        Emptiness.validate(&scene, command.clone(), candidates.to_vec(), budgets)
+    };
+    let all = &command.candidates;
+    let budget = |nodes: &str| {
+        let budgets_of_pool = json!({"spec": {"disruption": {"budgets": [{"nodes": nodes}]}}});
+        let mut objects = vec![pool_object("p0", &budgets_of_pool)];
+        for name in ["p0-n0", "p0-n1", "p0-n2"] {
+            objects.extend(node_objects(name, "p0", &json!({}), &json!({})));
+        }
+        budgets(&crate::testing::state(&objects), DisruptionReason::Empty, &none, now())
+    };
+    let left = |validated: Result<Command, _>| validated.map(|it: Command| it.candidates.len());
+    assert_eq!(left(validate(all, &mut budget("100%"))), Ok(3));
+    assert_eq!(left(validate(&all[1..], &mut budget("100%"))), Ok(2));
+    assert_eq!(left(validate(all, &mut budget("1"))), Ok(1));
+    assert_eq!(validate(&[], &mut budget("100%")).unwrap_err().cause, Cause::Churn);
+    assert_eq!(validate(all, &mut budget("0")).unwrap_err().cause, Cause::Budget);
+}
