@@ -5,7 +5,6 @@ mod drifting;
 mod empty;
 mod emptying;
 mod looping;
-mod pages;
 mod queued;
 mod repairing;
 mod replacing;
