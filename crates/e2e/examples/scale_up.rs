@@ -85,7 +85,9 @@ fn main() -> Result<()> {
     println!("{}", lines.join("\n"));
     if let Some(percent) = down_to {
         println!("\nScaled to {percent} %, until the nodes stay the same for {STILL:?}:\n");
-        println!("| controller | time | nodes left | $/h before | $/h after | evictions | processor time | memory |");
+        println!(
+            "| controller | time | nodes left | $/h before | $/h after | evictions | processor time | memory |"
+        );
         println!("|---|---|---|---|---|---|---|---|\n{}", downs.join("\n"));
     }
     Ok(())
@@ -213,9 +215,10 @@ fn price(plane: &ControlPlane) -> Result<f64> {
             let own = offering.requirements.iter().find(|own| own.key == key);
             own.is_some_and(|own| own.values == [label(key)])
         };
-        let found = type_.offerings.iter().find(|offering| {
-            says(offering, labels::ZONE) && says(offering, labels::CAPACITY_TYPE)
-        });
+        let found = type_
+            .offerings
+            .iter()
+            .find(|offering| says(offering, labels::ZONE) && says(offering, labels::CAPACITY_TYPE));
         found.map(|offering| offering.price)
     };
     Ok(nodes.iter().filter_map(price).sum())
@@ -227,7 +230,7 @@ fn evictions() -> Result<u64> {
     connection.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut text = String::new();
     connection.read_to_string(&mut text)?;
-    let counted = text.lines().filter(|line| line.starts_with("karpenter_nodes_eviction_requests_total{"));
+    let counted = text.lines().filter(|line| line.contains("_eviction_requests_total{"));
     let successes = counted.filter(|line| line.contains("code=\"200\""));
     let numbers = successes.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
