@@ -215,7 +215,7 @@ fn price(plane: &ControlPlane) -> Result<f64> {
             let own = offering.requirements.iter().find(|own| own.key == key);
             own.is_some_and(|own| own.values == [label(key)])
         };
-        let found = type_
+        let found = own
             .offerings
             .iter()
             .find(|offering| says(offering, labels::ZONE) && says(offering, labels::CAPACITY_TYPE));

@@ -1,6 +1,7 @@
 //! A cluster whose workload does not change comes to rest, and stays as it is.
 //!
-//! `FIXED_POINTS=200 cargo test --release -p karpenter-operator --test fixed_point` looks at more clusters.
+//! `FIXED_POINTS=200 cargo test --release -p karpenter-operator --test fixed_point` looks at more clusters, for a whole
+//! day each.
 
 #[path = "support/whole.rs"]
 mod whole;
@@ -18,9 +19,11 @@ use testkit::scenarios::manifests::{deployment_with, manifest, node_class, pool,
 
 /// How many clusters are looked at if nobody asks for more.
 const CLUSTERS: u64 = 10;
-/// How long a cluster may take to come to rest, and how long it is watched then.
-const TO_REST: Duration = Duration::from_hours(1);
-const AT_REST: Duration = Duration::from_hours(24);
+/// How long a cluster may take to come to rest.
+const TO_REST: Duration = Duration::from_mins(30);
+/// How long it is watched then, and how long if more clusters are asked for.
+const SHORT: Duration = Duration::from_hours(2);
+const LONG: Duration = Duration::from_hours(24);
 
 /// A rule that pods of a deployment follow.
 fn rule(random: &mut Pcg64Mcg, name: &str) -> Value {
@@ -44,7 +47,7 @@ fn claims(world: &World) -> Vec<String> {
     items.iter().map(|claim| claim["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn rests(seed: u64) {
+fn rests(seed: u64, for_long: Duration) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut world = World::new(seed);
     for definition in api::crds::documents(Provider::Kwok) {
@@ -77,14 +80,17 @@ fn rests(seed: u64) {
     world.run_for(TO_REST);
     let before = claims(&world);
     // A node that is replaced has another name.
-    world.run_for(AT_REST);
+    world.run_for(for_long);
     assert_eq!(claims(&world), before, "seed {seed}");
 }
 
 /// Every other cluster, so that two are looked at at the same time.
 fn all_rest(half: u64) {
-    let clusters = std::env::var("FIXED_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(CLUSTERS);
-    (0..clusters).filter(|seed| seed % 2 == half).for_each(rests);
+    let asked = std::env::var("FIXED_POINTS").ok().and_then(|text| text.parse().ok());
+    let for_long = if asked.is_some() { LONG } else { SHORT };
+    for seed in (0..asked.unwrap_or(CLUSTERS)).filter(|seed| seed % 2 == half) {
+        rests(seed, for_long);
+    }
 }
 
 #[test]
