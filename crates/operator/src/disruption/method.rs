@@ -48,7 +48,6 @@ pub(crate) enum Class {
     Eventual,
     /// Neither its pods, which the method looks at, nor protection from disruption, nor that it is not
     /// initialised.
-    #[allow(dead_code, reason = "what repair looks for")]
     Repair,
 }
 
