@@ -179,8 +179,11 @@ impl Search<'_> {
         let constrained = rules.is_constrained();
         let moves = consolidate::merge(&mut oracle.simulation().clone(), &self.nodes, &rules);
         for each in moves {
-            self.tell_scores(&each.candidates, each.savings);
-            self.take(oracle, scene, budgets, &each.candidates, each.verdict);
+            self.take(oracle, scene, budgets, &each.candidates, &rules);
+        }
+        // Users see how what came closest was weighed.
+        if let Some((chosen, savings)) = rules.refused().filter(|_| self.decision.commands.is_empty()) {
+            self.tell_scores(&chosen, savings);
         }
         constrained
     }
@@ -191,8 +194,7 @@ impl Search<'_> {
         let threads = threads(self.nodes.len());
         let verdicts = consolidate::examine_all(oracle.simulation(), &self.nodes, &rules, threads);
         let mut constrained = false;
-        let mut has_changed = false;
-        for (index, mut verdict) in verdicts.into_iter().enumerate() {
+        for (index, verdict) in verdicts.into_iter().enumerate() {
             let candidate = &self.candidates[index];
             if let Verdict::Keep(keep) = &verdict {
                 self.tell_kept(oracle, index, keep);
@@ -202,28 +204,28 @@ impl Search<'_> {
                 constrained = true;
                 continue;
             }
-            if has_changed {
-                verdict = consolidate::examine(oracle.simulation(), &self.nodes, &[index], &rules, false);
-            }
-            let Some(savings) = verdict.savings(candidate.price) else { continue };
-            self.tell_scores(&[index], savings);
-            self.take(oracle, scene, budgets, &[index], verdict);
-            has_changed = true;
+            self.take(oracle, scene, budgets, &[index], &rules);
         }
         let labels = vec![self.method.consolidation_type().into()];
         self.decision.measures.push(Measure::Set(&DISRUPTION_COVERAGE, labels, 1.0));
         constrained
     }
 
-    /// Makes nodes go, with what that takes.
+    /// Makes nodes go, with what that takes, unless that is not possible after what was decided before.
+    ///
+    /// They are looked at again: what copies of a simulation have found means nothing to the simulation itself.
     fn take(
         &mut self,
         oracle: &mut Oracle<'_>,
         scene: &Scene,
         budgets: &mut Budgets,
         chosen: &[usize],
-        verdict: Verdict,
+        rules: &Rules<'_>,
     ) {
+        let verdict = consolidate::examine(oracle.simulation(), &self.nodes, chosen, rules, false);
+        let price = chosen.iter().map(|index| self.candidates[*index].price).sum();
+        let Some(savings) = verdict.savings(price) else { return };
+        self.tell_scores(chosen, savings);
         let nodes: Vec<_> = chosen.iter().map(|index| self.nodes[*index].node).collect();
         let question = Question { saving: true, ..Question::without(&nodes) };
         let mut answer = oracle.simulation().adopt(&question);
@@ -294,3 +296,6 @@ fn threads(nodes: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     cores.min(nodes / NODES_PER_THREAD).max(1)
 }
+
+#[cfg(test)]
+mod tests;
