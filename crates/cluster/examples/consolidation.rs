@@ -78,7 +78,7 @@ fn main() {
     println!("simulation: {:?}", start.elapsed());
     let rules = Tenth(all.len() / 10);
     let start = Instant::now();
-    let verdicts = examine_all(&simulation, &all, &rules, threads);
+    let verdicts = examine_all(&simulation, &all, &rules, threads, |_, _, verdict| verdict);
     let count = |test: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| test(verdict)).count();
     println!(
         "each of {} nodes by itself: {:?}; delete {}, replace {}",

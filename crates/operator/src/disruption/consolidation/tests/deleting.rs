@@ -121,3 +121,36 @@ fn a_pool_that_is_broken_keeps_nobody() {
         "message": "broken", "lastTransitionTime": NOW}]}});
     assert_eq!(halves().pool("q", &unready).single(), ["delete n1"]);
 }
+
+#[test]
+fn whatever_pods_ask_for_in_vain_is_told_of_each_node() {
+    let term = |zone: &str| {
+        json!({"matchExpressions": [
+        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]},
+        {"key": TYPE, "operator": "NotIn", "values": [format!("not-in-{zone}")]}]})
+    };
+    let affinity = |number: usize| {
+        let terms = [term(&format!("zone-{number}")), term(&format!("other-{number}"))];
+        let wish = json!([{"weight": 1, "preference": term(&format!("wish-{number}"))}]);
+        json!({"spec": {"affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+            "preferredDuringSchedulingIgnoredDuringExecution": wish,
+        }}}})
+    };
+    let mut world = World::on_demand(sizes());
+    for number in 0..40 {
+        let name = format!("n{number:02}");
+        world = world.node(&name, "s-4", OD, &[]).with(pod(&name, &name, "1", &affinity(number)));
+    }
+    let kept = world.kept();
+    assert_eq!(kept.len(), 80);
+    for (number, text) in kept.iter().step_by(2).enumerate() {
+        let name = format!("n{number:02}");
+        let start = format!("{name}: Not all pods would schedule, default/{name} => no instance type met ");
+        assert!(text.starts_with(&start), "{text}");
+        assert!(
+            text.contains(&format!("other-{number}")) || text.contains(&format!("zone-{number}")),
+            "{text}"
+        );
+    }
+}

@@ -129,3 +129,24 @@ fn what_is_reserved_costs_least() {
     // What is used up is no bargain.
     assert_eq!(on_aws(types(0), "m-4", "reserved", "2").single(), [""; 0]);
 }
+
+/// A large node with a pod, in a cluster that keeps room for pods of one processor.
+fn with_room(replicas: u32) -> World {
+    let container = json!({"name": "c", "resources": {"requests": {"cpu": "1"}}});
+    let mut world = World::on_demand(sizes()).node("n1", "s-8", OD, &["1"]);
+    world.settings.gates.capacity_buffer = true;
+    world
+        .with(json!({"kind": "PodTemplate", "metadata": {"name": "t", "namespace": "default"},
+            "template": {"spec": {"containers": [container]}}}))
+        .with(json!({"kind": "CapacityBuffer", "metadata": {"name": "b", "namespace": "default", "uid": "uid-of-b"},
+            "spec": {"podTemplateRef": {"name": "t"}, "replicas": replicas}}))
+}
+
+#[test]
+fn a_replacement_has_room_for_what_a_buffer_keeps() {
+    let decision = with_room(3).decide(Consolidation::Single);
+    assert_eq!(done(&decision), ["replace n1 -> on-demand s-4"]);
+    // There is nothing cheaper that has as much room.
+    assert_eq!(with_room(5).single(), [""; 0]);
+    assert_eq!(with_room(0).single(), ["replace n1 -> on-demand s-1 s-2 s-4"]);
+}
