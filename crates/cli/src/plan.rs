@@ -160,13 +160,11 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
         let corrected = Corrected::of(&contents.objects, &types);
         (State::of_files(contents.objects, Provider::Kwok), corrected)
     };
-    let types = match corrected {
-        Some(Corrected { types, .. }) => types,
-        None => {
-            let names = state.node_pools.values().filter_map(|pool| pool.metadata.name.as_deref());
-            names.map(|name| (name.into(), Arc::clone(&types))).collect()
-        }
+    let same_for_all = || {
+        let names = state.node_pools.values().filter_map(|pool| pool.metadata.name.as_deref());
+        names.map(|name| (name.into(), Arc::clone(&types))).collect()
     };
+    let types = corrected.map_or_else(same_for_all, |corrected| corrected.types);
     let ask = match &*args.remove_node {
         [] => disruption::Ask::Now,
         names => disruption::Ask::Without(names),

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use api::provider::Provider;
 use clock::Clock;
 use controlplane::{KubeletOptions, NodeSelection};
@@ -19,6 +19,7 @@ use kwok::Kwok;
 use operator::Parts;
 use runtime::Settings;
 use runtime::serve::{Pages, Server as Metrics};
+use runtime::settings::Gates;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// A JSON file with the instance types that nodes can have; built-in ones if not given
     #[arg(long, value_name = "FILE")]
     instance_types: Option<PathBuf>,
+    /// Features to switch on, such as StaticCapacity=true
+    #[arg(long, value_name = "NAME=BOOL,...", default_value = "")]
+    feature_gates: String,
     /// Play the walk-through: a NodePool, a deployment, a node that comes and goes
     #[arg(long)]
     demo: bool,
@@ -63,6 +67,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
+    let (gates, unknown) = Gates::parse(&args.feature_gates).context("reading --feature-gates")?;
+    if let Some(name) = unknown.first() {
+        bail!("--feature-gates: there is no feature {name}");
+    }
     let clock = Clock::system();
     let server = Server::new(clock, &embedded::Options::default());
     for definition in api::crds::documents(Provider::Kwok) {
@@ -79,7 +87,8 @@ async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
     let identity = tls::Identity::generate()?;
     let kubeconfig = kubeconfig::Kubeconfig::write(args.kubeconfig.as_deref(), address, &identity)?;
     let client = kube::Client::new(server.service(), "default");
-    let parts = Parts::new(client.clone(), Provider::Kwok, clock, Settings::default());
+    let settings = Settings { gates, ..Settings::default() };
+    let parts = Parts::new(client.clone(), Provider::Kwok, clock, settings);
     let types = kwok::instance_types(args.instance_types.as_deref());
     let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, 0, types);
     let kwok = kwok.with_overlays(parts.overlays.clone());

@@ -116,3 +116,16 @@ fn a_manifest_that_cannot_be_applied_is_named() {
         assert!(error.contains(&path) && parts.iter().all(|part| error.contains(part)), "{error}");
     }
 }
+
+#[test]
+fn a_feature_that_does_not_exist_is_refused() {
+    for (gates, message) in [
+        ("Unknown=true", "--feature-gates: there is no feature Unknown"),
+        ("StaticCapacity=perhaps", "invalid value of StaticCapacity: perhaps"),
+    ] {
+        let output =
+            Command::new(KARPENTER).args(["up", "--feature-gates", gates]).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(message), "{text}");
+    }
+}

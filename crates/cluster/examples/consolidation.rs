@@ -39,9 +39,9 @@ fn main() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/data");
     let contents =
         cluster::file::read(&data.join("existing-1000.json.gz")).expect("the file is in the repository");
-    let types = kwok::read(&data.join("aws-us-east-1.json.gz")).expect("the file is in the repository");
+    let catalogue = kwok::read(&data.join("aws-us-east-1.json.gz")).expect("the file is in the repository");
     let objects = &contents.objects;
-    let mut options = Options::new(Provider::Kwok, &types);
+    let mut options = Options::new(Provider::Kwok, &catalogue);
     options.to_place = ToPlace { in_case: true, ..ToPlace::default() };
     let start = Instant::now();
     let built = build(objects, &options, Timestamp::UNIX_EPOCH);
@@ -57,7 +57,7 @@ fn main() {
         let Some(node) = joined.nodes.iter().find(|node| node.provider_id() == &*origin.provider_id) else {
             continue;
         };
-        let price = costs::price(node, &types);
+        let price = costs::price(node, &catalogue);
         let snapshot = &built.snapshot;
         let type_ = snapshot
             .universe

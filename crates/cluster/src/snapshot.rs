@@ -93,8 +93,6 @@ pub enum Origin {
     Waiting,
     /// Its node is on its way out.
     DeletingNode,
-    /// Its node is assumed to be on its way out.
-    RemovedNode,
     /// Its node stays, but what if it went?
     InCase,
     /// It keeps room for others: a virtual pod of the room at this position of [`Options::rooms`].
@@ -117,11 +115,8 @@ pub fn build<'v>(objects: impl Into<View<'v>>, options: &Options<'_>, now: Times
     let view = objects.into();
     let mut builder = Builder::new(&view, options);
     builder.catalogues();
-    let Joined { nodes: mut states, bystanders, ignored } = view.joined(options.provider);
+    let Joined { nodes: states, bystanders, ignored } = view.joined(options.provider);
     builder.ignored.extend(ignored);
-    for state in &mut states {
-        state.marked |= options.removed.contains(state.provider_id());
-    }
     builder.pools(&states);
     builder.pool_names = builder.tables.snapshot.pools.iter().map(|pool| pool.name.clone()).collect();
     let mut nodes = builder.nodes(&states, now);
@@ -214,7 +209,7 @@ impl<'a> Builder<'a> {
     /// whose node goes away.
     fn place_pods(&mut self, nodes: &mut Nodes<'a>, now: Timestamp) {
         let budgets = Budgets::new(self.view.pod_disruption_budgets.iter().copied());
-        let ToPlace { waiting: place_waiting, in_case, .. } = self.options.to_place;
+        let ToPlace { waiting: place_waiting, of_deleting_nodes, in_case } = self.options.to_place;
         let with_owner = !self.options.scheduler_config.default_spreads.is_empty();
         let (mut waiting, mut moving) = (Memo::new(with_owner), Memo::new(with_owner));
         let mut running = RunningPods::default();
@@ -240,27 +235,25 @@ impl<'a> Builder<'a> {
                 }
                 self.occupy(nodes, node, &running.usages[usage], eligibility::is_daemon(pod));
                 let is_open = self.tables.snapshot.nodes[node.index()].open;
-                let origin = (!is_open).then(|| self.leaves(pod, nodes.is_removed(node), &budgets, now));
-                match origin.flatten() {
-                    Some(origin) => leaving.push((pod, node, usage, origin)),
-                    None => {
-                        running.count(pod, node, usage);
-                        let may_go = in_case && is_open && nodes.is_managed(node);
-                        if may_go && eligibility::is_reschedulable(pod) {
-                            staying.push((pod, node));
-                        }
-                    }
+                if !is_open && of_deleting_nodes && budgets.may_move(pod, now) {
+                    leaving.push((pod, node, usage));
+                    continue;
+                }
+                running.count(pod, node, usage);
+                let may_go = in_case && is_open && nodes.is_managed(node);
+                if may_go && eligibility::is_reschedulable(pod) {
+                    staying.push((pod, node));
                 }
             }
         }
-        for (pod, node, usage, origin) in leaving {
+        for (pod, node, usage) in leaving {
             let class = moving.get(pod).cloned().unwrap_or_else(|| {
                 let class = self.intern_class(pod);
                 moving.insert(pod, class.clone());
                 class
             });
             // A pod that cannot be placed goes on running where it is, as far as others are concerned.
-            if !self.place(pod, class, origin) {
+            if !self.place(pod, class, Origin::DeletingNode) {
                 running.count(pod, node, usage);
             }
         }
@@ -314,18 +307,6 @@ impl<'a> Builder<'a> {
                 self.tables.snapshot.pods.push(EnginePod { name, uid, created, class, runs: None });
                 self.origins.push(Origin::Buffer(position));
             }
-        }
-    }
-
-    /// Why a pod of a node that goes needs a place elsewhere; nothing if it stays.
-    fn leaves(&self, pod: &Pod, is_removed: bool, budgets: &Budgets<'_>, now: Timestamp) -> Option<Origin> {
-        let ToPlace { of_deleting_nodes, blocked_of_removed_nodes, .. } = self.options.to_place;
-        if is_removed {
-            let moves =
-                budgets.may_move(pod, now) || blocked_of_removed_nodes && eligibility::is_reschedulable(pod);
-            moves.then_some(Origin::RemovedNode)
-        } else {
-            (of_deleting_nodes && budgets.may_move(pod, now)).then_some(Origin::DeletingNode)
         }
     }
 

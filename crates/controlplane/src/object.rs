@@ -177,14 +177,29 @@ impl Object {
 fn prune_meta(meta: &mut ObjectMeta) {
     meta.managed_fields = None;
     meta.self_link = None;
+    fit(&mut meta.owner_references);
     if let Some(annotations) = &mut meta.annotations {
         annotations.remove(names::LAST_APPLIED);
+    }
+}
+
+/// Gives back the room that a list was read with and does not need, which for a few large entries is most of it.
+fn fit<T>(list: &mut Option<Vec<T>>) {
+    if let Some(list) = list {
+        list.shrink_to_fit();
     }
 }
 
 impl Prune for Pod {
     /// Pods are by far the most: their containers keep name, image, ports and resources.
     fn prune(&mut self) {
+        if let Some(status) = &mut self.status {
+            fit(&mut status.conditions);
+            fit(&mut status.container_statuses);
+            fit(&mut status.init_container_statuses);
+            fit(&mut status.host_ips);
+            fit(&mut status.pod_ips);
+        }
         let Some(spec) = &mut self.spec else { return };
         for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
             *container = Container {
@@ -202,7 +217,8 @@ impl Prune for Pod {
         for volume in spec.volumes.iter_mut().flatten() {
             volume.projected = None;
         }
-        spec.volumes.as_mut().map(Vec::shrink_to_fit);
+        fit(&mut spec.volumes);
+        fit(&mut spec.tolerations);
     }
 }
 

@@ -2,19 +2,24 @@
 //!
 //! `scale_up NAME=PROGRAM...`: a program is upstream's kwok controller, or ours if its file is called `karpenter`.
 //! Everything else is the same: API server, scheduler and controllers are the real ones, machines are played by
-//! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created.
+//! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created. With `DOWN_TO=70` all deployments
+//! are then scaled to 70 % and consolidation is switched on, until the nodes stay the same.
 
 #![expect(clippy::print_stdout, reason = "this is its result")]
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use api::names::labels;
 use api::provider::Provider;
 use clock::Clock;
+use cluster::instance_types::{Offering, kwok};
 use controlplane::{KubeletOptions, NodeSelection, Options};
 use e2e::ControlPlane;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -26,6 +31,8 @@ use tokio::runtime::Runtime;
 const TICKS: f64 = 100.0;
 /// How long a controller may take.
 const PATIENCE: Duration = Duration::from_mins(15);
+/// How long nodes must stay the same.
+const STILL: Duration = Duration::from_secs(90);
 
 /// What a controller needed.
 struct Outcome {
@@ -33,6 +40,18 @@ struct Outcome {
     cpu: f64,
     memory: u64,
     nodes: usize,
+    down: Option<Down>,
+}
+
+/// What came of scaling down.
+struct Down {
+    /// Until nothing changed any more; nothing if it did to the end.
+    seconds: Option<f64>,
+    cpu: f64,
+    memory: u64,
+    nodes: usize,
+    price: (f64, f64),
+    evictions: u64,
 }
 
 fn main() -> Result<()> {
@@ -41,19 +60,36 @@ fn main() -> Result<()> {
         std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
     };
     let (pods, deployments) = (number("PODS", 1000), number("DEPLOYMENTS", 30));
-    let mut lines = Vec::new();
+    let down_to = std::env::var("DOWN_TO").ok().and_then(|value| value.parse().ok());
+    let (mut lines, mut downs) = (Vec::new(), Vec::new());
     for controller in &controllers {
         let Some((name, program)) = controller.split_once('=') else {
             bail!("{controller:?} is no controller: expected NAME=PROGRAM");
         };
-        let Outcome { seconds, cpu, memory, nodes } = scale_up(Path::new(program), pods, deployments)?;
+        let Outcome { seconds, cpu, memory, nodes, down } =
+            scale_up(Path::new(program), pods, deployments, down_to)?;
         let line = format!("| {name} | {seconds:.1} s | {cpu:.1} s | {memory} MB | {nodes} |");
         println!("{line}");
         lines.push(line);
+        if let Some(Down { seconds, cpu, memory, nodes, price: (before, after), evictions }) = down {
+            let time = seconds.map_or("not within 15 min".to_owned(), |seconds| format!("{seconds:.0} s"));
+            let line = format!(
+                "| {name} | {time} | {nodes} | {before:.2} | {after:.2} | {evictions} | {cpu:.1} s | {memory} MB |"
+            );
+            println!("{line}");
+            downs.push(line);
+        }
     }
     println!("\n{pods} pods of {deployments} deployments, from their creation until all run:\n");
     println!("| controller | time | processor time | memory at most | nodes |\n|---|---|---|---|---|");
     println!("{}", lines.join("\n"));
+    if let Some(percent) = down_to {
+        println!("\nScaled to {percent} %, until the nodes stay the same for {STILL:?}:\n");
+        println!(
+            "| controller | time | nodes left | $/h before | $/h after | evictions | processor time | memory |"
+        );
+        println!("|---|---|---|---|---|---|---|---|\n{}", downs.join("\n"));
+    }
     Ok(())
 }
 
@@ -67,7 +103,7 @@ impl Drop for Running {
     }
 }
 
-fn scale_up(program: &Path, pods: usize, deployments: usize) -> Result<Outcome> {
+fn scale_up(program: &Path, pods: usize, deployments: usize, down_to: Option<usize>) -> Result<Outcome> {
     let plane = ControlPlane::start()?;
     for definition in api::crds::documents(Provider::Kwok) {
         plane.kubectl_with_input(
@@ -118,7 +154,87 @@ fn scale_up(program: &Path, pods: usize, deployments: usize) -> Result<Outcome> 
     }
     let seconds = begin.elapsed().as_secs_f64();
     let nodes = plane.kubectl(&["get", "nodes", "--output=name"])?.lines().count();
-    Ok(Outcome { seconds, cpu: processor_time(process)? - idle, memory: memory(process)?, nodes })
+    let (cpu, memory) = (processor_time(process)? - idle, memory(process)?);
+    let down = down_to.map(|percent| scale_down(&plane, process, &pool, (pods, deployments), percent));
+    Ok(Outcome { seconds, cpu, memory, nodes, down: down.transpose()? })
+}
+
+/// Scales all deployments to a part and lets the controller consolidate.
+fn scale_down(
+    plane: &ControlPlane,
+    process: u32,
+    pool: &str,
+    (pods, deployments): (usize, usize),
+    percent: usize,
+) -> Result<Down> {
+    let idle = processor_time(process)?;
+    let before = price(plane)?;
+    let pool = pool.replace("consolidateAfter: Never", "consolidateAfter: 0s");
+    plane.kubectl_with_input(&["apply", "--filename=-"], &pool)?;
+    for number in 0..deployments {
+        let all = pods / deployments + usize::from(number < pods % deployments);
+        let replicas = format!("--replicas={}", all * percent / 100);
+        plane.kubectl(&["scale", &format!("deployment/d{number}"), &replicas])?;
+    }
+    #[expect(clippy::disallowed_methods, reason = "this is what is measured")]
+    let begin = Instant::now();
+    let (mut known, mut changed) = (String::new(), 0.0);
+    let seconds = loop {
+        let found = plane.kubectl(&[
+            "get",
+            "nodes,nodeclaims",
+            "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.deletionTimestamp} {.spec.taints} {end}",
+        ])?;
+        let now = begin.elapsed().as_secs_f64();
+        if found != known {
+            (known, changed) = (found, now);
+        }
+        if now - changed > STILL.as_secs_f64() {
+            break Some(changed);
+        }
+        if begin.elapsed() > PATIENCE {
+            break None;
+        }
+        sleep(Duration::from_secs(2));
+    };
+    let nodes = plane.kubectl(&["get", "nodes", "--output=name"])?.lines().count();
+    let price = (before, price(plane)?);
+    let (cpu, memory) = (processor_time(process)? - idle, memory(process)?);
+    Ok(Down { seconds, cpu, memory, nodes, price, evictions: evictions()? })
+}
+
+/// What all nodes cost per hour.
+fn price(plane: &ControlPlane) -> Result<f64> {
+    let types = kwok::built_in();
+    let nodes: Value = serde_json::from_str(&plane.kubectl(&["get", "nodes", "--output=json"])?)?;
+    let nodes = nodes["items"].as_array().context("there is no list of nodes")?;
+    let price = |node: &Value| {
+        let label = |key: &str| node["metadata"]["labels"][key].as_str().unwrap_or_default();
+        let type_ = types.iter().find(|type_| type_.name == label(labels::INSTANCE_TYPE))?;
+        let says = |offering: &Offering, key: &str| {
+            let own = offering.requirements.iter().find(|own| own.key == key);
+            own.is_some_and(|own| own.values == [label(key)])
+        };
+        let found = type_
+            .offerings
+            .iter()
+            .find(|offering| says(offering, labels::ZONE) && says(offering, labels::CAPACITY_TYPE));
+        found.map(|offering| offering.price)
+    };
+    Ok(nodes.iter().filter_map(price).sum())
+}
+
+/// How many evictions the controller has counted.
+fn evictions() -> Result<u64> {
+    let mut connection = TcpStream::connect("127.0.0.1:18080")?;
+    connection.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+    let mut text = String::new();
+    connection.read_to_string(&mut text)?;
+    let counted = text.lines().filter(|line| line.contains("_eviction_requests_total{"));
+    let successes = counted.filter(|line| line.contains("code=\"200\""));
+    let numbers = successes.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    Ok(numbers.sum::<f64>() as u64)
 }
 
 fn start(plane: &ControlPlane, program: &Path) -> Result<Running> {

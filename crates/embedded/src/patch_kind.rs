@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use crate::body;
 use crate::field_error::FieldError;
-use crate::patch;
+use crate::patch::{self, managed_fields};
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::resources::Resource;
+use crate::schema;
 
 /// How a patch is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,27 +46,46 @@ impl PatchKind {
         }
     }
 
-    pub(crate) fn patch(self, object: &mut Value, text: &[u8], resource: &Resource) -> Result<(), Refusal> {
+    /// Reads a patch.
+    pub(crate) fn read(self, text: &[u8]) -> Result<Value, Refusal> {
+        if self == Self::Apply {
+            return Err(not_here());
+        }
+        let prefix = if self == Self::Strategic { "" } else { "error decoding patch: " };
+        let patch = body::patch(text, prefix)?;
+        let is_merged = matches!(self, Self::Merge | Self::Strategic);
+        if is_merged && !patch.is_object() { Err(not_a_patch(&patch, prefix)) } else { Ok(patch) }
+    }
+
+    /// Whether a patch leaves alone who set what.
+    pub(crate) fn leaves_managers(self, patch: &Value) -> bool {
+        matches!(self, Self::Merge | Self::Strategic) && managed_fields::entries(patch).is_none()
+    }
+
+    /// Whether a patch does nothing but set times anew, as heartbeats do.
+    pub(crate) fn renews(self, patch: &Value, object: &Value, resource: &Resource) -> bool {
+        self == Self::Merge
+            && resource.custom.is_none()
+            && patch.get("metadata").is_none()
+            && schema::sets_times(resource.schema(), patch, object)
+    }
+
+    /// Changes an object as a patch says.
+    pub(crate) fn patch(self, object: &mut Value, patch: &Value, resource: &Resource) -> Result<(), Refusal> {
         match self {
-            Self::Json => patch::json_patch(object, &body::patch(text, "error decoding patch: ")?),
+            Self::Json => patch::json_patch(object, patch),
             Self::Merge => {
-                let patch = body::patch(text, "error decoding patch: ")?;
-                if !patch.is_object() {
-                    return Err(not_a_patch(&patch, "error decoding patch: "));
-                }
-                patch::merge_patch(object, &patch);
+                patch::merge_patch(object, patch);
                 Ok(())
             }
-            Self::Strategic => {
-                let patch = body::patch(text, "")?;
-                if !patch.is_object() {
-                    return Err(not_a_patch(&patch, ""));
-                }
-                patch::strategic_merge_patch(object, &patch, resource.schema())
-            }
-            Self::Apply => Err(Refusal::unsupported_media_type("server-side apply is not possible here")),
+            Self::Strategic => patch::strategic_merge_patch(object, patch, resource.schema()),
+            Self::Apply => Err(not_here()),
         }
     }
+}
+
+fn not_here() -> Refusal {
+    Refusal::unsupported_media_type("server-side apply is not possible here")
 }
 
 fn not_a_patch(patch: &Value, prefix: &str) -> Refusal {

@@ -88,8 +88,11 @@ impl Resource {
 
     /// Writes into an object what type it has.
     pub(crate) fn set_type(&self, object: &mut Value) {
-        object["apiVersion"] = Value::from(self.api_version());
-        object["kind"] = Value::from(self.kind.as_str());
+        for (name, value) in [("apiVersion", self.api_version()), ("kind", self.kind.as_str())] {
+            if object[name] != value {
+                object[name] = Value::from(value);
+            }
+        }
     }
 
     /// How an object of this type begins.

@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(crate) use self::decode::decode_changed;
 pub use self::decode::{decode_built_in, decode_custom};
+pub(crate) use self::decode::{decode_changed, sets_times};
 pub use self::library::Library;
 pub(crate) use self::node::{Field, Kind, List, Node, PatchRules};
 use self::raw::Raw;

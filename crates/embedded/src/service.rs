@@ -22,7 +22,7 @@ use crate::form::Writer;
 use crate::list;
 use crate::openapi;
 use crate::options;
-use crate::patch;
+use crate::patch::{self, managed_fields};
 use crate::patch_kind::{self, PatchKind};
 use crate::pods;
 use crate::refusal::Refusal;
@@ -34,7 +34,7 @@ use crate::schema::{self, Library, Schema};
 use crate::state::State;
 use crate::store::{Key, Object};
 use crate::watch;
-use crate::write::Write;
+use crate::write::{Made, Write};
 
 /// What every request for endpoints is told.
 const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
@@ -378,19 +378,28 @@ impl Call<'_> {
         write: &mut Write<'_>,
         old: &Arc<Object>,
     ) -> Result<Value, Refusal> {
+        let patch = kind.read(&self.request.body)?;
         let converts = self.resource.group == "events.k8s.io";
         let mut before = state.value(self.resource, old);
+        if kind.leaves_managers(&patch) {
+            write.held = managed_fields::take(&mut before);
+        }
         let stored = converts.then(|| before.clone());
         if converts {
             events::from_core(&mut before);
         }
-        let patched = || {
+        let patched = |before: &Value| {
             let mut object = before.clone();
-            kind.patch(&mut object, &self.request.body, self.resource).map(|()| object)
+            kind.patch(&mut object, &patch, self.resource).map(|()| object)
         };
-        let mut object = patched()?;
-        if let Err(refusal) = write.decode(&mut object, Some(&before)) {
-            return Err(patch_kind::unreadable(&patched()?.to_string(), &refusal));
+        let mut object = patched(&before)?;
+        if kind.renews(&patch, &before, self.resource) {
+            write.made = Made::ByRenewal;
+        } else if let Err(refusal) = write.decode(&mut object, Some(&before)) {
+            if let Some(held) = write.held.take() {
+                managed_fields::put(&mut before, Some(held));
+            }
+            return Err(patch_kind::unreadable(&patched(&before)?.to_string(), &refusal));
         }
         if converts {
             events::to_core(&mut object);
@@ -401,7 +410,7 @@ impl Call<'_> {
     fn apply(&self) -> Result<Answer, Refusal> {
         let applied = body::apply_patch(&self.request.body)?;
         let mut write = Write::new(self.request, self.resource, self.path);
-        write.applies = true;
+        write.made = Made::ByApply;
         if applied["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }
@@ -571,7 +580,7 @@ impl Call<'_> {
         let mut shown = scale::of(self.resource, &object)?;
         if self.request.method == Method::PATCH {
             let kind = PatchKind::of(&self.request.content_type).ok_or_else(Refusal::unknown_media_type)?;
-            kind.patch(&mut shown, &self.request.body, self.resource)?;
+            kind.patch(&mut shown, &kind.read(&self.request.body)?, self.resource)?;
         } else {
             shown = body::read(self.request, "Scale")?.0;
         }

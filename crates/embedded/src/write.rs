@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use self::kept::{is_same, keep_server_fields, prepare_custom_update};
+use self::kept::{keep_server_fields, prepare_custom_update};
 use self::peculiar::{checks_metadata_once, count_template, needs_version, takes_any_finalizer};
 pub(crate) use self::types::{check_type, go_type};
 use crate::admission;
@@ -32,6 +32,17 @@ const NAME_ATTEMPTS: usize = 8;
 const SERVER_FIELDS: [&str; 4] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
+/// What is known of an object before the write looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// Nothing.
+    ByClient,
+    /// Server-side apply made it, with its managed fields.
+    ByApply,
+    /// Nothing but times differ from before, and they are right.
+    ByRenewal,
+}
+
 /// A write in progress.
 pub(crate) struct Write<'a> {
     pub(crate) resource: &'a Arc<Resource>,
@@ -45,8 +56,9 @@ pub(crate) struct Write<'a> {
     pub(crate) duplicates: Vec<String>,
     /// Whether the body names the object that it replaces, and not only fields of it.
     replaces: bool,
-    /// Whether server-side apply made the object, with its managed fields.
-    pub(crate) applies: bool,
+    pub(crate) made: Made,
+    /// The managed fields of the object that is changed, if they were taken out of it.
+    pub(crate) held: Option<Value>,
     /// What the write left in the store.
     pub(crate) stored: Option<Arc<Object>>,
 }
@@ -62,7 +74,8 @@ impl<'a> Write<'a> {
             warnings: Vec::new(),
             duplicates: Vec::new(),
             replaces: request.method == http::Method::PUT,
-            applies: false,
+            made: Made::ByClient,
+            held: None,
             stored: None,
         }
     }
@@ -153,7 +166,7 @@ impl<'a> Write<'a> {
             ));
         }
         let applied = object["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty())
-            && self.applies;
+            && self.made == Made::ByApply;
         if let Some(metadata) = object["metadata"].as_object_mut() {
             for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation"]) {
                 metadata.remove(*field);
@@ -162,8 +175,8 @@ impl<'a> Write<'a> {
         self.fill_defaults(&mut object, None, &namespace, &now);
         // Server-side apply tracks its own.
         if !applied {
-            object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
-            self.track(None, &object, &now).put_into(&mut object);
+            managed_fields::put(&mut object, None);
+            self.track((None, None), (&object, None), &now).put_into(&mut object, None);
         }
         self.name(state, &mut object, &namespace)?;
         object["metadata"]["creationTimestamp"] = Value::from(now.as_str());
@@ -196,10 +209,16 @@ impl<'a> Write<'a> {
 
     /// Who set what, as managed fields tell it; to be called when all defaults are filled in and nothing else is
     /// decided yet.
-    fn track(&self, before: Option<&Value>, object: &Value, now: &str) -> Entries {
+    fn track(
+        &self,
+        (before, held): (Option<&Value>, Option<&Value>),
+        (object, given): (&Value, Option<&Value>),
+        now: &str,
+    ) -> Entries {
         let before = before.map(|before| self.tracked(before));
+        let object = self.tracked(object);
         let schema = self.resource.schema();
-        managed_fields::after_update(before.as_deref(), &self.tracked(object), &self.manager(now), schema)
+        managed_fields::after_update((before.as_deref(), held), (&*object, given), &self.manager(now), schema)
     }
 
     /// The object in the form in which its fields have owners.
@@ -370,18 +389,23 @@ impl<'a> Write<'a> {
     pub(crate) fn update(
         &mut self,
         state: &mut State,
-        before: Value,
+        mut before: Value,
         mut object: Value,
     ) -> Result<Value, Refusal> {
         let now = state.now();
-        self.check_identity(&before, &mut object)?;
-        keep_server_fields(&before, &mut object);
-        self.fill_defaults(&mut object, Some(&before), &self.path.namespace, &now);
+        // Who set what is much of an object, and nothing but the tracking looks at it.
+        let held = managed_fields::take(&mut before).or(self.held.take());
+        let given = managed_fields::take(&mut object);
+        if self.made != Made::ByRenewal {
+            self.check_identity(&before, &mut object)?;
+            keep_server_fields(&before, &mut object);
+            self.fill_defaults(&mut object, Some(&before), &self.path.namespace, &now);
+        }
         // Server-side apply tracks its own.
-        let entries = if self.applies {
-            Entries::Are(managed_fields::entries(&object).cloned())
+        let entries = if self.made == Made::ByApply {
+            Entries::Are(given)
         } else {
-            self.track(Some(&before), &object, &now)
+            self.track((Some(&before), held.as_ref()), (&object, given.as_ref()), &now)
         };
         self.prepare_update(&before, &mut object, &now);
         let errors = self.update_errors(&before, &object, &now);
@@ -389,28 +413,26 @@ impl<'a> Write<'a> {
             return Err(self.invalid(&object, &errors));
         }
         // Finalizers of a namespace belong to nobody.
-        if self.path.subresource != "finalize" {
-            entries.put_into(&mut object);
-        }
-        Ok(self.store_update(state, before, object))
-    }
-
-    fn store_update(&mut self, state: &mut State, mut before: Value, mut object: Value) -> Value {
+        let entries = if self.path.subresource == "finalize" { Entries::Are(held.clone()) } else { entries };
         // A write that changes nothing is not a change.
-        if is_same(&before, &object) {
-            return before;
+        if before == object && entries.are_like(held.as_ref()) {
+            managed_fields::put(&mut before, held);
+            return Ok(before);
         }
-        let done = is_finished(&object);
-        if self.dry_run {
-            return object;
-        }
-        if done {
+        if is_finished(&object) {
+            managed_fields::put(&mut before, held.clone());
+            entries.put_into(&mut object, held);
             // Watchers are told the last state that was stored; the client sees its own change.
-            state.remove(self.resource, &mut before);
-        } else {
+            if !self.dry_run {
+                state.remove(self.resource, &mut before);
+            }
+            return Ok(object);
+        }
+        entries.put_into(&mut object, held);
+        if !self.dry_run {
             self.stored = Some(state.put(self.resource, &mut object));
         }
-        object
+        Ok(object)
     }
 
     /// The object must be the one that the path names, and the version that is there.

@@ -141,6 +141,27 @@ async fn a_watcher_survives_cut_connections_and_forgotten_history() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_history_of_large_objects_is_short() {
+    let server = server(4096);
+    create(&server, "default", "a", "0");
+    let path = "/api/v1/namespaces/default/configmaps/a";
+    let change = |text: &str| {
+        let change = json!({"data": {"text": text}});
+        let (code, answer) = server.send(Method::PATCH, path, "application/merge-patch+json", &change);
+        assert!(code.is_success(), "{answer}");
+        answer["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+    };
+    let versions: Vec<String> = ["a", "b", "c", "d", "e"].map(|one| change(&one.repeat(700_000))).into();
+    let api: Api<ConfigMap> = Api::default_namespaced(client(&server));
+    let first = async |version: &str| {
+        let mut events = pin!(api.watch(&WatchParams::default().timeout(5), version).await.unwrap());
+        events.next().await
+    };
+    assert!(matches!(first(&versions[0]).await, Some(Ok(WatchEvent::Error(status))) if status.code == 410));
+    assert!(matches!(first(&versions[3]).await, Some(Ok(WatchEvent::Modified(_)))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watcher_survives_every_fault() {
     let server = server(16);
     let faulty = Faulty::new(server.service(), 3);

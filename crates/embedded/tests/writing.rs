@@ -61,6 +61,49 @@ async fn a_write_that_changes_nothing_is_no_change() {
     assert_eq!(same["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_leaves_what_any_other_patch_would() {
+    let server = server();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    for name in ["a", "b"] {
+        let spec = json!({"holderIdentity": "x", "leaseDurationSeconds": 40, "renewTime": "2026-01-05T09:00:00.000000Z"});
+        let lease = json!({"metadata": {"name": name}, "spec": spec});
+        send(&server, Method::POST, leases, "application/json", &lease);
+    }
+    tokio::time::advance(std::time::Duration::from_secs(10)).await;
+    let merge = "application/merge-patch+json";
+    let renewed = |name: &str, change: &Value| {
+        let mut lease = send(&server, Method::PATCH, &format!("{leases}/{name}"), merge, change);
+        for field in ["name", "uid", "resourceVersion"] {
+            lease["metadata"][field] = Value::Null;
+        }
+        lease
+    };
+    let time = "2026-01-05T09:00:10.000000Z";
+    let short = renewed("a", &json!({"spec": {"renewTime": time}}));
+    // The same in more words, so that the whole object is looked at.
+    let long = renewed("b", &json!({"spec": {"renewTime": time, "holderIdentity": "x"}}));
+    assert_eq!(short["spec"]["renewTime"], time);
+    assert_eq!(short["metadata"]["managedFields"][0]["time"], "1970-01-01T00:00:10Z");
+    assert_eq!(short, long);
+}
+
+#[tokio::test]
+async fn a_heartbeat_with_a_wrong_time_is_refused() {
+    let server = server();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    let lease = json!({"metadata": {"name": "a"}, "spec": {"renewTime": "2026-01-05T09:00:00.000000Z"}});
+    send(&server, Method::POST, leases, "application/json", &lease);
+    for time in ["2026-02-30T09:00:00.000000Z", "soon", "2026-01-05T09:00:10Z"] {
+        let change = json!({"spec": {"renewTime": time}});
+        let path = format!("{leases}/a");
+        let (code, answer) = server.send(Method::PATCH, &path, "application/merge-patch+json", &change);
+        assert_eq!(code.as_u16(), 422, "{time}: {answer}");
+        // The refusal shows the object as the patch left it, with everything it has.
+        assert!(answer["message"].as_str().unwrap_or_default().contains("managedFields"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn a_job_selects_the_pods_that_carry_its_uid() {
     let server = server();

@@ -352,7 +352,9 @@ impl Topology {
         match universe.get(requirement).members() {
             Some([value]) => self.add(id, *value, 1, universe),
             Some(values) if every_value => {
-                values.iter().for_each(|value| self.add(id, *value, 1, universe));
+                for value in values {
+                    self.add(id, *value, 1, universe);
+                }
             }
             _ => {}
         }

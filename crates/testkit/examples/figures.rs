@@ -1,4 +1,6 @@
 //! Measures the embedded cluster: `cargo run --release -p karpenter-testkit --example figures`.
+//!
+//! With a number, only so many idle hours, once: for profilers.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,6 +14,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout();
+    if let Some(hours) = std::env::args().nth(1).and_then(|hours| hours.parse().ok()) {
+        let (took, writes, digest) = idle_hours(hours);
+        return writeln!(out, "{hours} h: {took:.2?}, {writes} writes ({:016x})", digest.unwrap_or_default());
+    }
     for figure in [pods, idle] {
         for line in figure() {
             writeln!(out, "{line}")?;
@@ -96,19 +102,21 @@ fn running(world: &World) -> usize {
 
 /// A day of a cluster in which nothing happens but heartbeats.
 fn idle() -> Vec<String> {
-    let day = || {
-        let mut world = World::new(7);
-        world.server().keep_digest();
-        nodes(&world, 100);
-        let ((), took) = timed(|| world.run_for(Duration::from_hours(24)));
-        (took, world.server().revision(), world.server().digest())
-    };
-    let (first, writes, digest) = day();
-    let (second, again, same) = day();
+    let (first, writes, digest) = idle_hours(24);
+    let (second, again, same) = idle_hours(24);
     assert_eq!((writes, digest), (again, same), "the same seed gives the same history");
     vec![format!(
         "24 virtual hours of 100 idle nodes: {first:.2?} and {second:.2?} real, {writes} writes, \
          the same history both times ({:016x})",
         digest.unwrap_or_default()
     )]
+}
+
+/// How long some hours take in which nothing happens, with the number of writes and their fingerprint.
+fn idle_hours(hours: u64) -> (Duration, u64, Option<u64>) {
+    let mut world = World::new(7);
+    world.server().keep_digest();
+    nodes(&world, 100);
+    let ((), took) = timed(|| world.run_for(Duration::from_hours(hours)));
+    (took, world.server().revision(), world.server().digest())
 }

@@ -8,14 +8,12 @@ use serde_json::{Value, json};
 use super::*;
 use RepairAction::{Reboot, Replace};
 
-const MINUTE: u64 = 60;
-
 fn policy(condition: &'static str, pattern: &'static str, action: RepairAction) -> RepairPolicy {
     RepairPolicy {
         condition,
         status: "True",
         reason_pattern: pattern,
-        toleration: Duration::from_secs(30 * MINUTE),
+        toleration: Duration::from_mins(30),
         termination_grace_period: None,
         priority: 0,
         action,
@@ -182,7 +180,7 @@ fn the_longest_broken_condition_makes_the_score_and_the_higher_priority_drives()
 
 #[test]
 fn the_more_disruptive_action_drives_and_the_shortest_bound_counts() {
-    let minutes = |minutes: u64| Some(Duration::from_secs(minutes * MINUTE));
+    let minutes = |minutes: u64| Some(Duration::from_mins(minutes));
     let rules = [
         fallback(),
         RepairPolicy { priority: 10, termination_grace_period: minutes(15), ..policy("Low", ".*", Replace) },
@@ -192,13 +190,13 @@ fn the_more_disruptive_action_drives_and_the_shortest_bound_counts() {
     let resolution = at(&rules, &node, 180).unwrap();
     assert_eq!((resolution.action, &*resolution.condition), (Replace, "Low"));
     is_near(resolution.score, 7.0);
-    let bound = Bound { within: Duration::from_secs(5 * MINUTE), condition: "High".into() };
+    let bound = Bound { within: Duration::from_mins(5), condition: "High".into() };
     assert_eq!(resolution.bound, Some(bound));
 }
 
 #[test]
 fn a_reboot_becomes_a_replacement_when_the_more_patient_policy_is_due() {
-    let tolerated = |minutes: u64| Duration::from_secs(minutes * MINUTE);
+    let tolerated = |minutes: u64| Duration::from_mins(minutes);
     let rules = [
         fallback(),
         RepairPolicy { toleration: tolerated(10), ..policy("Gpu", "XID(48|63)", Reboot) },
@@ -243,7 +241,7 @@ fn equal_policies_are_told_apart_by_age_then_by_name() {
 #[test]
 fn equal_bounds_are_told_apart_by_age_then_by_name() {
     let bounded = |condition| RepairPolicy {
-        termination_grace_period: Some(Duration::from_secs(60)),
+        termination_grace_period: Some(Duration::from_mins(1)),
         ..policy(condition, ".*", Replace)
     };
     let rules = [fallback(), bounded("A"), bounded("B"), policy("C", ".*", Replace)];

@@ -28,8 +28,6 @@ pub(super) struct Nodes<'a> {
     counting: usize,
     /// Which objects they stand for.
     pub(super) origins: Vec<NodeOrigin>,
-    /// Those that are only assumed to be on their way out.
-    removed: Vec<NodeId>,
 }
 
 impl<'a> Nodes<'a> {
@@ -57,11 +55,6 @@ impl<'a> Nodes<'a> {
     pub(super) fn is_managed(&self, node: NodeId) -> bool {
         self.origins[node.index()].claim.is_some()
     }
-
-    /// Whether a node is only assumed to be on its way out.
-    pub(super) fn is_removed(&self, node: NodeId) -> bool {
-        self.removed.contains(&node)
-    }
 }
 
 fn origin(state: &StateNode<'_>) -> NodeOrigin {
@@ -83,7 +76,6 @@ impl<'a> Builder<'a> {
             used: Vec::new(),
             counting: 0,
             origins: Vec::new(),
-            removed: Vec::new(),
         };
         for state in states {
             match self.node(state, &csi_nodes) {
@@ -95,9 +87,6 @@ impl<'a> Builder<'a> {
                     }
                     nodes.used.push(Amounts::default());
                     nodes.origins.push(origin(state));
-                    if self.options.removed.contains(state.provider_id()) {
-                        nodes.removed.push(id);
-                    }
                     self.tables.snapshot.nodes.push(node);
                 }
                 Err(reason) => {

@@ -1,7 +1,5 @@
 //! What a snapshot is built for.
 
-use std::collections::BTreeSet;
-
 use api::provider::Provider;
 
 use super::types::InstanceTypes;
@@ -23,8 +21,6 @@ pub struct Options<'a> {
     pub unsupported_volumes: Unsupported,
     /// Whether pods count that no scheduler has looked at, as in files written by hand.
     pub accept_unseen_pods: bool,
-    /// Instances that are assumed to be on their way out, by provider ID.
-    pub removed: BTreeSet<Box<str>>,
     /// Which pods are to be placed.
     pub to_place: ToPlace,
     /// The room that capacity buffers keep, which is placed like pods that wait: those of
@@ -37,10 +33,8 @@ pub struct Options<'a> {
 pub struct ToPlace {
     /// Those that wait for a node.
     pub waiting: bool,
-    /// Those of nodes that are on their way out and not in [`Options::removed`].
+    /// Those of nodes that are on their way out.
     pub of_deleting_nodes: bool,
-    /// Of the pods of removed nodes, those too that something keeps from being evicted.
-    pub blocked_of_removed_nodes: bool,
     /// Those of nodes that stay, in case that one of them goes: what would happen then can be asked.
     pub in_case: bool,
 }
@@ -48,7 +42,7 @@ pub struct ToPlace {
 impl Default for ToPlace {
     /// All that can move.
     fn default() -> Self {
-        Self { waiting: true, of_deleting_nodes: true, blocked_of_removed_nodes: false, in_case: false }
+        Self { waiting: true, of_deleting_nodes: true, in_case: false }
     }
 }
 
@@ -61,7 +55,6 @@ impl<'a> Options<'a> {
             scheduler_config: SchedulerConfig::default(),
             unsupported_volumes: Unsupported::default(),
             accept_unseen_pods: false,
-            removed: BTreeSet::new(),
             to_place: ToPlace::default(),
             rooms: &[],
         }

@@ -96,10 +96,15 @@ pub(crate) struct Owned {
 pub(crate) struct Managers(pub(crate) BTreeMap<Id, Owned>);
 
 impl Managers {
-    /// Reads `metadata.managedFields`; nothing if an entry is not understood.
+    /// Reads the `metadata.managedFields` of an object; nothing if an entry is not understood.
     pub(crate) fn read(object: &Value) -> Option<Self> {
+        Self::of(entries(object))
+    }
+
+    /// Reads entries; nothing if one is not understood.
+    fn of(entries: Option<&Value>) -> Option<Self> {
         let mut managers = BTreeMap::new();
-        for entry in entries(object).and_then(Value::as_array).into_iter().flatten() {
+        for entry in entries.and_then(Value::as_array).into_iter().flatten() {
             let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let operation = match text("operation").as_str() {
                 "Apply" => Operation::Apply,
@@ -125,7 +130,7 @@ impl Managers {
 
     /// Writes `metadata.managedFields`.
     pub(crate) fn write(&self, object: &mut Value) {
-        Entries::Are(self.written()).put_into(object);
+        Entries::Are(self.written()).put_into(object, None);
     }
 
     /// What stands in `metadata.managedFields`, appliers first, then by time and name; nothing without managers.
@@ -281,8 +286,8 @@ pub(crate) fn without_managed_fields(object: &Value) -> Value {
 }
 
 /// Whether a request asks for the managed fields to be forgotten.
-fn is_reset(object: &Value) -> bool {
-    match entries(object) {
+fn is_reset(given: Option<&Value>) -> bool {
+    match given {
         Some(Value::Array(entries)) => match entries.as_slice() {
             [] => true,
             [only] => only.as_object().is_some_and(Map::is_empty),
@@ -294,12 +299,27 @@ fn is_reset(object: &Value) -> bool {
 
 /// Keeps `metadata.managedFields` of `new` after a create, update or patch; `old` is nothing for a create.
 pub fn track_update(old: Option<&Value>, new: &mut Value, manager: &Manager<'_>, schema: &Schema) {
-    after_update(old, new, manager, schema).put_into(new);
+    let held = old.and_then(entries);
+    after_update((old, held), (&*new, entries(new)), manager, schema).put_into(new, held.cloned());
 }
 
 /// The entries of `metadata.managedFields`.
 pub(crate) fn entries(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
+}
+
+/// Takes the entries out of an object.
+pub(crate) fn take(object: &mut Value) -> Option<Value> {
+    object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")
+}
+
+/// Gives an object entries, or takes them away.
+pub(crate) fn put(object: &mut Value, entries: Option<Value>) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    match entries {
+        Some(entries) => metadata.insert("managedFields".to_owned(), entries),
+        None => metadata.remove("managedFields"),
+    };
 }
 
 /// What becomes of `metadata.managedFields`.
@@ -311,43 +331,65 @@ pub(crate) enum Entries {
 }
 
 impl Entries {
-    pub(crate) fn put_into(self, object: &mut Value) {
-        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-        match self {
-            Self::Are(Some(entries)) => {
-                metadata.insert("managedFields".to_owned(), entries);
-            }
-            Self::Are(None) => {
-                metadata.remove("managedFields");
-            }
+    /// Gives them to an object; `held` are those from before.
+    pub(crate) fn put_into(self, object: &mut Value, held: Option<Value>) {
+        let entries = match self {
+            Self::Are(entries) => entries,
             Self::Renewed(time) => {
-                let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
-                if let Some(last) = entries.and_then(|entries| entries.last_mut()) {
+                let mut entries = held;
+                let list = entries.as_mut().and_then(Value::as_array_mut);
+                if let Some(last) = list.and_then(|list| list.last_mut()) {
                     last["time"] = Value::from(time);
                 }
+                entries
             }
+        };
+        put(object, entries);
+    }
+
+    /// Whether nothing but times differ from those before: that a field was set again is no change.
+    pub(crate) fn are_like(&self, held: Option<&Value>) -> bool {
+        let Self::Are(entries) = self else { return true };
+        match (entries.as_ref().and_then(Value::as_array), held.and_then(Value::as_array)) {
+            (Some(entries), Some(held)) => {
+                entries.len() == held.len() && entries.iter().zip(held).all(|(one, held)| is_like(one, held))
+            }
+            _ => entries.as_ref() == held,
         }
     }
 }
 
-/// The `metadata.managedFields` of `new` after a create, update or patch; `old` is nothing for a create.
+/// Whether two entries differ in nothing but the time.
+fn is_like(one: &Value, other: &Value) -> bool {
+    let (Value::Object(one), Value::Object(other)) = (one, other) else { return one == other };
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| one.0 == other.0 && (one.0 == "time" || one.1 == other.1))
+}
+
+/// What becomes of the managed fields by a create, update or patch.
+///
+/// The old object, nothing for a create, and the new one come with their entries, which may be missing in the objects
+/// themselves.
 pub(crate) fn after_update(
-    old: Option<&Value>,
-    new: &Value,
+    (old, held): (Option<&Value>, Option<&Value>),
+    (new, given): (&Value, Option<&Value>),
     manager: &Manager<'_>,
     schema: &Schema,
 ) -> Entries {
-    if old.is_some_and(|old| is_renewal(old, new, manager, schema).unwrap_or_default()) {
+    // Clients that do not know managed fields leave them out.
+    if let (Some(old), Some(held)) = (old, held)
+        && given.is_none_or(|given| given == held)
+        && is_renewal((old, held), new, manager, schema).unwrap_or_default()
+    {
         return Entries::Renewed(manager.now.to_owned());
     }
-    let live = || old.and_then(Managers::read).unwrap_or_default();
+    let live = || Managers::of(held).unwrap_or_default();
     let mut managers = if !manager.subresource.is_empty() {
         live()
-    } else if is_reset(new) {
+    } else if is_reset(given) {
         Managers::default()
     } else {
-        // Clients that do not know managed fields leave them out.
-        Managers::read(new).filter(|managers| !managers.0.is_empty()).unwrap_or_else(live)
+        Managers::of(given).filter(|managers| !managers.0.is_empty()).unwrap_or_else(live)
     };
     // An object that is not tracked stays so.
     if old.is_none() || !managers.0.is_empty() {
@@ -361,8 +403,13 @@ pub(crate) fn after_update(
 
 /// Whether a manager sets again what it alone owns, as heartbeats do, and its entry stays the last: the time of
 /// that is all that is new then. Nothing when it has no such entry.
-fn is_renewal(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) -> Option<bool> {
-    let (last, others) = entries(old)?.as_array()?.split_last()?;
+fn is_renewal(
+    (old, held): (&Value, &Value),
+    new: &Value,
+    manager: &Manager<'_>,
+    schema: &Schema,
+) -> Option<bool> {
+    let (last, others) = held.as_array()?.split_last()?;
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_own = text("manager") == manager.name
         && text("operation") == Operation::Update.as_str()
@@ -372,7 +419,6 @@ fn is_renewal(old: &Value, new: &Value, manager: &Manager<'_>, schema: &Schema) 
     if !is_own {
         return None;
     }
-    // Managed fields that a client changed are in nobody's entry, so they are no renewal either.
     let comparison = manager.reach_of(typed::compare(Type::root(schema), old, new));
     let set = &comparison.modified;
     let is_within = comparison.added.is_empty()

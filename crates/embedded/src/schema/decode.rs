@@ -43,6 +43,28 @@ pub(crate) fn decode_changed(
     unknown
 }
 
+/// Whether a merge patch does nothing but set times anew that are there, written as Kubernetes writes them.
+pub(crate) fn sets_times(schema: &Schema, patch: &Value, object: &Value) -> bool {
+    fn sets(node: &Node, patch: &Value, object: &Value) -> bool {
+        match (node.kind, patch, object) {
+            (Kind::Object, Value::Object(patch), Value::Object(object)) => {
+                patch.iter().all(|(name, patch)| {
+                    let place = node.properties.get(name.as_str()).zip(object.get(name));
+                    place.is_some_and(|(field, object)| sets(field.node(), patch, object))
+                })
+            }
+            (Kind::Time, Value::String(text), Value::String(_)) => {
+                time::seconds(text).is_ok_and(|written| written == *text)
+            }
+            (Kind::MicroTime, Value::String(text), Value::String(_)) => {
+                time::micros(text).is_ok_and(|written| written == *text)
+            }
+            _ => false,
+        }
+    }
+    sets(schema.node(), patch, object)
+}
+
 /// Reads a custom resource: its metadata like that of all objects, the rest as its schema says.
 ///
 /// Unknown fields are removed and their paths returned.

@@ -7,6 +7,10 @@ use std::sync::Arc;
 use super::object::{Key, Object, Objects};
 use super::watchers::Watchers;
 
+/// How much text of former states the history of a collection holds at most: clients that come back within a minute
+/// find what they missed, and a thousand pods that start do not fill the memory.
+const MOST: usize = 2 * 1024 * 1024;
+
 /// One change of a collection.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -21,12 +25,20 @@ impl Change {
     pub(crate) fn revision(&self) -> u64 {
         self.after.revision
     }
+
+    /// How much text is kept for nothing but the history.
+    fn size(&self) -> usize {
+        let last = if self.removed { self.after.json.len() } else { 0 };
+        last + self.before.as_ref().map_or(0, |before| before.json.len())
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Collection {
     objects: Objects,
     log: VecDeque<Change>,
+    /// The size of all changes of the log.
+    size: usize,
     /// The log holds every change after this revision.
     compacted: u64,
     pub(super) watchers: Watchers,
@@ -35,7 +47,13 @@ pub(crate) struct Collection {
 impl Collection {
     /// An empty collection: it had no changes, so its history reaches back to the start.
     pub(super) fn new() -> Self {
-        Self { objects: Objects::new(), log: VecDeque::new(), compacted: 0, watchers: Watchers::default() }
+        Self {
+            objects: Objects::new(),
+            log: VecDeque::new(),
+            size: 0,
+            compacted: 0,
+            watchers: Watchers::default(),
+        }
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Object>> {
@@ -92,16 +110,19 @@ impl Collection {
 
     fn record(&mut self, change: Change, history: usize) {
         self.watchers.tell(&change);
+        self.size += change.size();
         self.log.push_back(change);
-        while self.log.len() > history {
-            if let Some(forgotten) = self.log.pop_front() {
-                self.compacted = forgotten.revision();
-            }
+        while (self.log.len() > history || self.size > MOST)
+            && let Some(forgotten) = self.log.pop_front()
+        {
+            self.size -= forgotten.size();
+            self.compacted = forgotten.revision();
         }
     }
 
     pub(super) fn compact(&mut self, revision: u64) {
         self.log.clear();
+        self.size = 0;
         self.compacted = revision;
     }
 }

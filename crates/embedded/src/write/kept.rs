@@ -17,28 +17,6 @@ pub(super) fn keep_server_fields(before: &Value, object: &mut Value) {
     metadata.as_object_mut().map(|metadata| metadata.remove("selfLink"));
 }
 
-/// Whether two versions differ in nothing but the times of managed fields: that a field was set again is no change.
-pub(super) fn is_same(before: &Value, object: &Value) -> bool {
-    same_but(before, object, "metadata", &|before, object| {
-        same_but(before, object, "managedFields", &|before, object| match (before, object) {
-            (Value::Array(before), Value::Array(object)) => {
-                let same = |(before, object)| same_but(before, object, "time", &|_, _| true);
-                before.len() == object.len() && before.iter().zip(object).all(same)
-            }
-            _ => before == object,
-        })
-    })
-}
-
-/// Whether two objects have the same fields and are equal in all but one, which `same` compares.
-fn same_but(before: &Value, object: &Value, name: &str, same: &dyn Fn(&Value, &Value) -> bool) -> bool {
-    let (Value::Object(before), Value::Object(object)) = (before, object) else { return before == object };
-    before.len() == object.len()
-        && before.iter().zip(object).all(|((key, before), (other, object))| {
-            key == other && if key == name { same(before, object) } else { before == object }
-        })
-}
-
 /// Puts back what a write of a custom object may not change, and counts the generation.
 pub(super) fn prepare_custom_update(
     has_status: bool,

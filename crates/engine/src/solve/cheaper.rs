@@ -152,7 +152,9 @@ impl Solver<'_> {
     fn unmet(&self, set: SetId, catalogue: CatalogueId, types: &[usize]) -> Vec<KeyId> {
         let compiled = &self.core.compiled[catalogue.index()];
         let mut rows = Mask::empty(compiled.row_count());
-        types.iter().for_each(|type_| rows.insert(*type_));
+        for type_ in types {
+            rows.insert(*type_);
+        }
         let unmet = min_values::unmet(set, &rows, compiled, &self.core.world.universe);
         unmet.into_iter().map(|(key, _)| key).collect()
     }

@@ -247,7 +247,7 @@ impl<'a> Simulation<'a> {
         groups.dedup();
         question.without.iter().for_each(|node| solver.gone[node.index()] = true);
         let core = &mut solver.core;
-        core.topology.leave(&mut core.world, absent, groups.into_iter());
+        core.topology.leave(&mut core.world, &absent, groups.into_iter());
         let truth = Truth {
             options: core.options,
             order: std::mem::take(&mut solver.order),
@@ -266,7 +266,8 @@ impl<'a> Simulation<'a> {
         if self.prices.len() > MANY_PRICES {
             self.prices.clear();
         }
-        for claim in self.solver.claims[first..].to_vec() {
+        let claims = self.solver.claims.split_off(first);
+        for claim in claims.iter().cloned() {
             let (pool, of_claim) = (claim.pool, claim.pods.clone());
             match self.solver.planned(claim, &mut self.prices) {
                 Ok(planned) => {
@@ -280,6 +281,7 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
+        self.solver.claims.extend(claims);
         for pod in pods {
             match (self.solver.places[pod.index()], &self.solver.failures[pod.index()]) {
                 (Some(Place::Node(node)), _) => answer.places.push((*pod, Place::Node(node))),

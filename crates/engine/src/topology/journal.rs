@@ -62,7 +62,7 @@ impl Topology {
     pub(crate) fn leave(
         &mut self,
         world: &mut World<'_>,
-        absent: Absent,
+        absent: &Absent,
         groups: impl Iterator<Item = GroupId>,
     ) {
         self.journal = Some(Journal { absent: absent.clone(), entries: Vec::new() });

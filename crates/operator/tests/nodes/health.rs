@@ -33,7 +33,7 @@ fn start(gate: bool, legacy: bool) -> Operated {
 /// The kernel of a node has a problem from now on.
 fn break_node(world: &Operated, name: &str) {
     let path = format!("/api/v1/nodes/{name}");
-    let mut conditions = world.node(name)["status"]["conditions"].as_array().unwrap().clone();
+    let mut conditions = world.node(name)["status"]["conditions"].as_array().cloned().unwrap_or_default();
     conditions.push(json!({"type": "KernelReady", "status": "False", "reason": "Oops",
         "lastTransitionTime": world.now().to_string()}));
     world.patch(&format!("{path}/status"), &json!({"status": {"conditions": conditions}}));

@@ -15,7 +15,7 @@ const BOOT: &str = "karpenter.sh/reboot-pre-boot-id";
 /// Asks for a reboot of the node `a`, as repair does.
 fn request(world: &Operated, grace: Option<&str>) {
     world.patch(CLAIM, &json!({"metadata": {"annotations": {GRACE: grace}}}));
-    let mut conditions = world.claim("a")["status"]["conditions"].as_array().unwrap().clone();
+    let mut conditions = world.claim("a")["status"]["conditions"].as_array().cloned().unwrap_or_default();
     conditions.retain(|condition| condition["type"] != "Rebooting");
     conditions.push(json!({
         "type": "Rebooting", "status": "True", "reason": "RebootRequested", "message": "rebooting for Gpu/XID48",

@@ -123,28 +123,24 @@ fn pods_of_marked_nodes_move_and_the_nodes_do_not_count_for_limits() {
 }
 
 #[test]
-fn what_if_nodes_were_gone() {
+fn pods_that_stay_are_there_in_case_their_node_goes() {
     let mut state = two_nodes();
     state.mark_for_deletion(["kwok://b"]);
-    let removed = |options: &mut Options<'_>| options.removed = ["kwok://a".into()].into();
-    let on_a = ("default/on-a", Origin::RemovedNode);
-    let built = build_with(&state, |options| {
-        removed(options);
-    });
-    let all = [("default/waits", Origin::Waiting), on_a, ("default/on-b", Origin::DeletingNode)];
+    let in_case = ToPlace { in_case: true, ..ToPlace::default() };
+    let built = build_with(&state, |options| options.to_place = in_case);
+    let all = [
+        ("default/waits", Origin::Waiting),
+        ("default/on-b", Origin::DeletingNode),
+        ("default/on-a", Origin::InCase),
+        ("default/stays-on-a", Origin::InCase),
+    ];
     assert_eq!(to_place(&built), all);
-    assert!(open(&built).is_empty());
-    let built = build_with(&state, |options| {
-        removed(options);
-        options.to_place = ToPlace { waiting: false, of_deleting_nodes: false, ..ToPlace::default() };
-    });
-    assert_eq!(to_place(&built), [on_a]);
-    assert_eq!(built.snapshot.running.iter().map(|each| each.count).sum::<i32>(), 2, "the others stay");
-    let built = build_with(&state, |options| {
-        removed(options);
-        options.to_place.blocked_of_removed_nodes = true;
-    });
-    assert!(to_place(&built).contains(&("default/stays-on-a", Origin::RemovedNode)));
+    let runs: Vec<_> = built.snapshot.pods.iter().filter_map(|pod| pod.runs).collect();
+    assert!(runs.iter().all(|runs| runs.on == NodeId(0) && runs.counted));
+    assert_eq!(runs.iter().map(|runs| runs.blocked).collect::<Vec<_>>(), [false, true]);
+    let only = ToPlace { waiting: false, of_deleting_nodes: false, ..in_case };
+    let built = build_with(&state, |options| options.to_place = only);
+    assert_eq!(to_place(&built), all[2..]);
 }
 
 #[test]

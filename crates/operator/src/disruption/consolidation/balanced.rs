@@ -47,13 +47,12 @@ impl Totals {
             let total = totals.entry(node.pool().into()).or_default();
             let types = scene.types().get(node.pool());
             total.cost += types.map_or(0.0, |types| costs::price(node, types));
-            total.disruption += match by_id.get(node.provider_id()) {
-                Some(candidate) => candidate.cost,
-                None => {
-                    let name = node.node.map_or("", |node| &node.metadata.name);
-                    costs.standing(scene.state().pods_on(name).map(AsRef::as_ref))
-                }
+            let standing = || {
+                let name = node.node.map_or("", |node| &node.metadata.name);
+                costs.standing(scene.state().pods_on(name).map(AsRef::as_ref))
             };
+            total.disruption +=
+                by_id.get(node.provider_id()).map_or_else(standing, |candidate| candidate.cost);
         }
         Self(totals)
     }
@@ -66,7 +65,7 @@ fn is_balanced(candidate: &Candidate) -> bool {
 /// How a move looks to one pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Score {
-    score: f64,
+    value: f64,
     /// Parts of the pool's cost and of its disruption.
     savings: f64,
     disruption: f64,
@@ -74,7 +73,7 @@ struct Score {
 
 impl Score {
     fn is_approved(self) -> bool {
-        self.score >= THRESHOLD
+        self.value >= THRESHOLD
     }
 }
 
@@ -84,14 +83,14 @@ fn score(total: Total, savings: f64, disruption: f64) -> Option<Score> {
         return None;
     }
     let (savings, disruption) = (savings / total.cost, disruption / total.disruption);
-    let score = if savings <= 0.0 {
+    let value = if savings <= 0.0 {
         0.0
     } else if disruption <= 0.0 {
         f64::INFINITY
     } else {
         savings / disruption
     };
-    Some(Score { score, savings, disruption })
+    Some(Score { value, savings, disruption })
 }
 
 /// The pools of a move that ask for a balance, each with what it thinks; nothing where that cannot be said.
@@ -148,13 +147,13 @@ pub(super) fn moves(all: &[Candidate], chosen: &[usize], savings: f64, totals: &
         let Some(score) = score else { continue };
         let policy = policy(candidate.pool.spec.disruption.consolidation_policy);
         let labels = [decision(score.is_approved()), pool, policy].map(Into::into).to_vec();
-        told.measures.push(Measure::Observe(&CONSOLIDATION_SCORE, labels, score.score));
+        told.measures.push(Measure::Observe(&CONSOLIDATION_SCORE, labels, score.value));
         if !score.is_approved() {
             continue;
         }
         let message = format!(
             "score {:.2} >= threshold {THRESHOLD:.2} (k: {K}, savings {:.1}%, disruption {:.1}%)",
-            score.score,
+            score.value,
             score.savings * 100.0,
             score.disruption * 100.0
         );
@@ -198,7 +197,7 @@ mod tests {
             (-1.0, 10.0, Some(0.0)),
             (1.0, 0.0, Some(f64::INFINITY)),
         ] {
-            let found = score(POOL, savings, disruption).map(|score| score.score);
+            let found = score(POOL, savings, disruption).map(|score| score.value);
             assert_eq!(found, expected, "{savings} for {disruption}");
         }
     }
@@ -214,6 +213,6 @@ mod tests {
     fn the_score_does_not_depend_on_the_size_of_the_pool() {
         let large = Total { cost: POOL.cost * 7.0, disruption: POOL.disruption * 7.0 };
         let (small, large) = (score(POOL, 1.0, 8.0), score(large, 7.0, 56.0));
-        assert!((small.unwrap().score - large.unwrap().score).abs() < 1e-12);
+        assert!((small.unwrap().value - large.unwrap().value).abs() < 1e-12);
     }
 }

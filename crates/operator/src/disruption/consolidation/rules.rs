@@ -7,7 +7,7 @@ use engine::consolidate;
 use parking_lot::Mutex;
 
 use super::balanced::{self, Totals};
-use crate::disruption::budget::Budgets;
+use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::candidate::Candidate;
 use crate::disruption::scene::Scene;
 
@@ -39,7 +39,7 @@ impl<'r> Rules<'r> {
         let pools = candidates.iter().map(|candidate| {
             let name = candidate.pool_name();
             *names.entry(name).or_insert_with(|| {
-                left.push(budgets.get(name).map_or(0, |budget| budget.left()));
+                left.push(budgets.get(name).map_or(0, Budget::left));
                 left.len() - 1
             })
         });

@@ -26,6 +26,7 @@ use units::Resources;
 use super::Consolidation;
 use crate::catalogue::Types;
 use crate::disruption::Method;
+use crate::disruption::candidate::Candidate;
 use crate::disruption::command::Command;
 use crate::disruption::decision::{Decision, Invalid};
 use crate::disruption::glance::{Look, View, glance};
@@ -259,7 +260,7 @@ impl World {
 /// Commands in words: what is done, to which nodes, and what they can become.
 fn done(decision: &Decision) -> Vec<String> {
     let shown = |command: &Command| {
-        let names: Vec<&str> = command.candidates.iter().map(|it| it.name()).collect();
+        let names: Vec<&str> = command.candidates.iter().map(Candidate::name).collect();
         let mut text = format!("{} {}", command.decision(), names.join(" "));
         for launch in &command.replacements {
             text = format!("{text} -> {} {}", launch.capacity_type(), launch.new.types.join(" "));

@@ -104,17 +104,16 @@ fn reserved(name: &str, cpu: u32, price: f64, left: u32) -> InstanceType {
     kind
 }
 
-fn on_aws(types: Vec<InstanceType>, type_: &str, kind: &str, used: &str) -> World {
+fn on_aws(types: Vec<InstanceType>, name: &str, kind: &str, used: &str) -> World {
     let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
     let pool = json!({"spec": {"template": {"spec": {"nodeClassRef": class}}}});
     let mut world = World { provider: Provider::Aws, ..World::new(types, &pool) };
     let mut node = json!({});
     if kind == "reserved" {
-        let id = format!("cr-{type_}");
+        let id = format!("cr-{name}");
         node = json!({"metadata": {"labels": {"karpenter.k8s.aws/capacity-reservation-id": id}}});
     }
-    world =
-        world.node_of("p", "n1", (type_, kind), &[used], &node, &json!({"spec": {"nodeClassRef": class}}));
+    world = world.node_of("p", "n1", (name, kind), &[used], &node, &json!({"spec": {"nodeClassRef": class}}));
     world
 }
 

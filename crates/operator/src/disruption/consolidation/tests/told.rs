@@ -69,16 +69,16 @@ fn every_method_tells_node_and_claim_why_they_are_not_looked_at() {
 fn nodes_that_are_empty_busy_or_of_static_pools_are_left_to_others_without_a_word() {
     let busy = json!({"status": {"conditions": [{"type": "Consolidatable", "status": "False", "reason": "a",
         "message": "", "lastTransitionTime": NOW}]}});
-    let none = json!({});
-    let node = |world: World, pods: &[&str], claim: &Value| {
+    let unchanged = json!({});
+    let holding = |world: World, pods: &[&str], claim: &Value| {
         world.node_of("p", "n1", ("s-4", OD), pods, &json!({}), claim)
     };
     let fixed = json!({"spec": {"replicas": 1}});
     for world in [
-        node(World::on_demand(sizes()), &[], &none),
-        node(World::on_demand(sizes()), &["1"], &busy),
+        holding(World::on_demand(sizes()), &[], &unchanged),
+        holding(World::on_demand(sizes()), &["1"], &busy),
         // Its condition says that it could be.
-        node(World::new(sizes(), &fixed), &["1"], &none),
+        holding(World::new(sizes(), &fixed), &["1"], &unchanged),
     ] {
         for method in [Consolidation::Multi, Consolidation::Single] {
             assert!(world.view(method).candidates.is_empty());

@@ -122,7 +122,7 @@ fn nodes_that_only_go_may_become_fewer_but_a_new_node_is_for_all_of_them_or_none
     let guard = |world: World| world.node_of("p", "n1", ("s-1", OD), &["1"], &protected("true"), &json!({}));
     let planned = command(&several(), Consolidation::Multi);
     let left = guard(several()).validate(Consolidation::Multi, &planned).unwrap();
-    let left: Vec<&str> = left.candidates.iter().map(|it| it.name()).collect();
+    let left: Vec<&str> = left.candidates.iter().map(Candidate::name).collect();
     assert_eq!(left, ["n2", "n3"]);
     let full = || {
         let world = World::on_demand(vec![usual("s-1", 1, 1.0), usual("s-2", 2, 1.5)]);
