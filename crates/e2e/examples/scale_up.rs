@@ -210,7 +210,7 @@ fn price(plane: &ControlPlane) -> Result<f64> {
     let nodes = nodes["items"].as_array().context("there is no list of nodes")?;
     let price = |node: &Value| {
         let label = |key: &str| node["metadata"]["labels"][key].as_str().unwrap_or_default();
-        let type_ = types.iter().find(|type_| type_.name == label(labels::INSTANCE_TYPE))?;
+        let own = types.iter().find(|it| it.name == label(labels::INSTANCE_TYPE))?;
         let says = |offering: &Offering, key: &str| {
             let own = offering.requirements.iter().find(|own| own.key == key);
             own.is_some_and(|own| own.values == [label(key)])

@@ -394,7 +394,7 @@ impl Call<'_> {
         };
         let mut object = patched(&before)?;
         if kind.renews(&patch, &before, self.resource) {
-            write.made = Made::ByRenewal;
+            write.made = Made::Renewal;
         } else if let Err(refusal) = write.decode(&mut object, Some(&before)) {
             if let Some(held) = write.held.take() {
                 managed_fields::put(&mut before, Some(held));
@@ -410,7 +410,7 @@ impl Call<'_> {
     fn apply(&self) -> Result<Answer, Refusal> {
         let applied = body::apply_patch(&self.request.body)?;
         let mut write = Write::new(self.request, self.resource, self.path);
-        write.made = Made::ByApply;
+        write.made = Made::Apply;
         if applied["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty()) {
             return Err(Refusal::bad_request("metadata.managedFields must be nil"));
         }

@@ -36,11 +36,11 @@ const SERVER_FIELDS: [&str; 4] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
     /// Nothing.
-    ByClient,
+    Client,
     /// Server-side apply made it, with its managed fields.
-    ByApply,
+    Apply,
     /// Nothing but times differ from before, and they are right.
-    ByRenewal,
+    Renewal,
 }
 
 /// A write in progress.
@@ -74,7 +74,7 @@ impl<'a> Write<'a> {
             warnings: Vec::new(),
             duplicates: Vec::new(),
             replaces: request.method == http::Method::PUT,
-            made: Made::ByClient,
+            made: Made::Client,
             held: None,
             stored: None,
         }
@@ -166,7 +166,7 @@ impl<'a> Write<'a> {
             ));
         }
         let applied = object["metadata"]["managedFields"].as_array().is_some_and(|list| !list.is_empty())
-            && self.made == Made::ByApply;
+            && self.made == Made::Apply;
         if let Some(metadata) = object["metadata"].as_object_mut() {
             for field in SERVER_FIELDS.iter().chain(&["resourceVersion", "selfLink", "generation"]) {
                 metadata.remove(*field);
@@ -396,13 +396,13 @@ impl<'a> Write<'a> {
         // Who set what is much of an object, and nothing but the tracking looks at it.
         let held = managed_fields::take(&mut before).or(self.held.take());
         let given = managed_fields::take(&mut object);
-        if self.made != Made::ByRenewal {
+        if self.made != Made::Renewal {
             self.check_identity(&before, &mut object)?;
             keep_server_fields(&before, &mut object);
             self.fill_defaults(&mut object, Some(&before), &self.path.namespace, &now);
         }
         // Server-side apply tracks its own.
-        let entries = if self.made == Made::ByApply {
+        let entries = if self.made == Made::Apply {
             Entries::Are(given)
         } else {
             self.track((Some(&before), held.as_ref()), (&object, given.as_ref()), &now)

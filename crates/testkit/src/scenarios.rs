@@ -3,6 +3,7 @@
 
 mod buffering;
 mod choosing;
+mod consolidating;
 mod disrupting;
 mod drifting;
 mod failing;
@@ -100,6 +101,9 @@ scenarios! {
     Slow repairing::a_node_that_must_not_be_repaired_stays,
     Slow repairing::too_many_broken_nodes_stop_repair,
     Slow repairing::a_budget_of_zero_keeps_broken_nodes,
+    Slow consolidating::a_node_that_is_too_large_is_replaced_by_a_cheaper_one,
+    Slow consolidating::nodes_whose_pods_fit_elsewhere_go_together,
+    Slow consolidating::a_node_with_a_pod_that_must_not_be_disrupted_stays,
     Fast drifting::a_drifted_node_is_replaced_before_it_goes,
     Slow drifting::drifted_nodes_are_replaced_as_fast_as_the_budget_allows,
     Slow drifting::an_operator_that_is_killed_while_nodes_are_replaced_leaves_none_behind,
