@@ -39,9 +39,9 @@ fn main() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/data");
     let contents =
         cluster::file::read(&data.join("existing-1000.json.gz")).expect("the file is in the repository");
-    let types = kwok::read(&data.join("aws-us-east-1.json.gz")).expect("the file is in the repository");
+    let catalogue = kwok::read(&data.join("aws-us-east-1.json.gz")).expect("the file is in the repository");
     let objects = &contents.objects;
-    let mut options = Options::new(Provider::Kwok, &types);
+    let mut options = Options::new(Provider::Kwok, &catalogue);
     options.to_place = ToPlace { in_case: true, ..ToPlace::default() };
     let start = Instant::now();
     let built = build(objects, &options, Timestamp::UNIX_EPOCH);
@@ -57,7 +57,7 @@ fn main() {
         let Some(node) = joined.nodes.iter().find(|node| node.provider_id() == &*origin.provider_id) else {
             continue;
         };
-        let price = costs::price(node, &types);
+        let price = costs::price(node, &catalogue);
         let snapshot = &built.snapshot;
         let type_ = snapshot
             .universe
@@ -78,7 +78,7 @@ fn main() {
     println!("simulation: {:?}", start.elapsed());
     let rules = Tenth(all.len() / 10);
     let start = Instant::now();
-    let verdicts = examine_all(&simulation, &all, &rules, threads);
+    let verdicts = examine_all(&simulation, &all, &rules, threads, |_, _, verdict| verdict);
     let count = |test: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| test(verdict)).count();
     println!(
         "each of {} nodes by itself: {:?}; delete {}, replace {}",

@@ -39,7 +39,7 @@ pub trait Rules: Sync {
     fn is_worth(&self, candidates: &[usize], savings: f64) -> bool;
 }
 
-/// What can be done about some nodes.
+/// What can be done about some nodes. It means something to the simulation that was asked, and to no copy of it.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// The others have room for all pods.
@@ -179,23 +179,27 @@ fn rivals(all: &[Candidate], chosen: &[usize]) -> Vec<(ValueId, f64)> {
     rivals
 }
 
-/// What can be done about each candidate by itself, in their order. The answers do not depend on `threads`.
-pub fn examine_all(
+/// What can be done about each candidate by itself, in their order, as `tell` puts it: it gets the simulation that
+/// was asked. The answers do not depend on `threads`.
+pub fn examine_all<T: Send>(
     simulation: &Simulation<'_>,
     all: &[Candidate],
     rules: &dyn Rules,
     threads: usize,
-) -> Vec<Verdict> {
+    tell: impl Fn(&mut Simulation<'_>, usize, Verdict) -> T + Sync,
+) -> Vec<T> {
     let indices: Vec<usize> = (0..all.len()).collect();
     let share = all.len().div_ceil(threads.max(1)).max(1);
+    let tell = &tell;
     std::thread::scope(|scope| {
         let shares = indices.chunks(share).map(|share| {
             let mut simulation = simulation.clone();
             scope.spawn(move || {
-                share
-                    .iter()
-                    .map(|index| examine(&mut simulation, all, &[*index], rules, true))
-                    .collect::<Vec<_>>()
+                let one = |index: &usize| {
+                    let verdict = examine(&mut simulation, all, &[*index], rules, true);
+                    tell(&mut simulation, *index, verdict)
+                };
+                share.iter().map(one).collect::<Vec<T>>()
             })
         });
         let running: Vec<_> = shares.collect();

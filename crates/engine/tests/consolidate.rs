@@ -278,7 +278,7 @@ proptest! {
     ) {
         let (world, all) = random(&shapes);
         let simulation = Simulation::new(&world.snapshot, &world.options);
-        let told = |threads: usize| format!("{:?}", examine_all(&simulation, &all, &ALL, threads));
+        let told = |threads: usize| format!("{:?}", examine_all(&simulation, &all, &ALL, threads, |_, _, verdict| verdict));
         let alone = told(1);
         prop_assert_eq!(&alone, &told(2));
         prop_assert_eq!(&alone, &told(5));

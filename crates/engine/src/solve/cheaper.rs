@@ -77,7 +77,8 @@ impl Solver<'_> {
             if found < SPOT_CHOICE {
                 return Err(Dear::FewSpot(found));
             }
-            let needed = (0..=found)
+            // No types at all have nothing that could be unmet.
+            let needed = (1..=found)
                 .find(|count| self.unmet(claim.requirements, catalogue, &claim.types[..*count]).is_empty());
             claim.types.truncate(needed.unwrap_or(found).max(SPOT_CHOICE));
         }

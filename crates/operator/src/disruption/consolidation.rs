@@ -20,15 +20,16 @@ use api::names::labels;
 use api::names::metrics::DISRUPTION_COVERAGE;
 use api::names::values::{CONSOLIDATION_MULTI, CONSOLIDATION_SINGLE};
 use api::nodepool::{ConsolidationPolicy, DisruptionReason};
+use cluster::snapshot::Built;
 use cluster::state::State;
 use engine::consolidate::{self, Candidate as Node, Keep, Verdict};
-use engine::solve::{Dear, Question};
+use engine::solve::{Dear, Question, Simulation};
 
 use super::budget::{Budget, Budgets};
 use super::candidate::{self, Candidate};
 use super::command::Command;
 use super::decision::{Cause, Decision, Invalid, Measure};
-use super::oracle::Oracle;
+use super::oracle::{self, Oracle};
 use super::scene::{Ask, Scene};
 use super::{Class, Method, Reason};
 use crate::text::sentence;
@@ -179,8 +180,11 @@ impl Search<'_> {
         let constrained = rules.is_constrained();
         let moves = consolidate::merge(&mut oracle.simulation().clone(), &self.nodes, &rules);
         for each in moves {
-            self.tell_scores(&each.candidates, each.savings);
-            self.take(oracle, scene, budgets, &each.candidates, each.verdict);
+            self.take(oracle, scene, budgets, &each.candidates, &rules);
+        }
+        // Users see how what came closest was weighed.
+        if let Some((chosen, savings)) = rules.refused().filter(|_| self.decision.commands.is_empty()) {
+            self.tell_scores(&chosen, savings);
         }
         constrained
     }
@@ -189,41 +193,48 @@ impl Search<'_> {
     fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
         let rules = Rules::new(self.candidates, budgets, scene, self.totals);
         let threads = threads(self.nodes.len());
-        let verdicts = consolidate::examine_all(oracle.simulation(), &self.nodes, &rules, threads);
+        let built = oracle.built();
+        let found = consolidate::examine_all(
+            oracle.simulation(),
+            &self.nodes,
+            &rules,
+            threads,
+            |simulation, _, verdict| Found::new(built, simulation, verdict),
+        );
         let mut constrained = false;
-        let mut has_changed = false;
-        for (index, mut verdict) in verdicts.into_iter().enumerate() {
+        for (index, found) in found.into_iter().enumerate() {
             let candidate = &self.candidates[index];
-            if let Verdict::Keep(keep) = &verdict {
-                self.tell_kept(oracle, index, keep);
-                continue;
+            match found {
+                Found::Goes if budgets.get(candidate.pool_name()).is_none_or(|budget| budget.left() == 0) => {
+                    constrained = true;
+                }
+                Found::Goes => self.take(oracle, scene, budgets, &[index], &rules),
+                Found::Stays(why) => {
+                    self.decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, ""));
+                }
+                Found::NotWorth(savings) => self.tell_scores(&[index], savings),
             }
-            if budgets.get(candidate.pool_name()).is_none_or(|budget| budget.left() == 0) {
-                constrained = true;
-                continue;
-            }
-            if has_changed {
-                verdict = consolidate::examine(oracle.simulation(), &self.nodes, &[index], &rules, false);
-            }
-            let Some(savings) = verdict.savings(candidate.price) else { continue };
-            self.tell_scores(&[index], savings);
-            self.take(oracle, scene, budgets, &[index], verdict);
-            has_changed = true;
         }
         let labels = vec![self.method.consolidation_type().into()];
         self.decision.measures.push(Measure::Set(&DISRUPTION_COVERAGE, labels, 1.0));
         constrained
     }
 
-    /// Makes nodes go, with what that takes.
+    /// Makes nodes go, with what that takes, unless that is not possible after what was decided before.
+    ///
+    /// They are looked at again: what copies of a simulation have found means nothing to the simulation itself.
     fn take(
         &mut self,
         oracle: &mut Oracle<'_>,
         scene: &Scene,
         budgets: &mut Budgets,
         chosen: &[usize],
-        verdict: Verdict,
+        rules: &Rules<'_>,
     ) {
+        let verdict = consolidate::examine(oracle.simulation(), &self.nodes, chosen, rules, false);
+        let price = chosen.iter().map(|index| self.candidates[*index].price).sum();
+        let Some(savings) = verdict.savings(price) else { return };
+        self.tell_scores(chosen, savings);
         let nodes: Vec<_> = chosen.iter().map(|index| self.nodes[*index].node).collect();
         let question = Question { saving: true, ..Question::without(&nodes) };
         let mut answer = oracle.simulation().adopt(&question);
@@ -244,22 +255,6 @@ impl Search<'_> {
         self.decision.commands.push(command);
     }
 
-    /// Tells why a node is kept.
-    fn tell_kept(&mut self, oracle: &mut Oracle<'_>, index: usize, keep: &Keep) {
-        let why = match keep {
-            Keep::Pods(pods) => sentence(&oracle.summary(pods)),
-            Keep::ManyClaims(count) => format!("Can't remove without creating {count} candidates"),
-            Keep::Dear(dear) => dear_text(oracle, dear),
-            Keep::NotWorth(savings) => {
-                let told = balanced::moves(self.candidates, &[index], *savings, self.totals);
-                self.decision.measures.extend(told.measures);
-                return;
-            }
-        };
-        let notices = self.candidates[index].notices(&UNCONSOLIDATABLE, &why, "");
-        self.decision.notices.extend(notices);
-    }
-
     /// Counts what was found, and tells how it was weighed.
     fn tell_scores(&mut self, chosen: &[usize], savings: f64) {
         let told = balanced::moves(self.candidates, chosen, savings, self.totals);
@@ -268,14 +263,37 @@ impl Search<'_> {
     }
 }
 
-/// Why a new node would not be cheaper for certain.
-fn dear_text(oracle: &mut Oracle<'_>, dear: &Dear) -> String {
+/// What was found about one node.
+enum Found {
+    /// It can go.
+    Goes,
+    /// It stays, and users are told why.
+    Stays(String),
+    /// It stays: this is too little to save.
+    NotWorth(f64),
+}
+
+impl Found {
+    fn new(built: &Built, simulation: &mut Simulation<'_>, verdict: Verdict) -> Self {
+        Self::Stays(match verdict {
+            Verdict::Delete | Verdict::Replace(_) => return Self::Goes,
+            Verdict::Keep(Keep::NotWorth(savings)) => return Self::NotWorth(savings),
+            Verdict::Keep(Keep::Pods(pods)) => sentence(&oracle::summary(built, simulation, &pods)),
+            Verdict::Keep(Keep::ManyClaims(count)) => {
+                format!("Can't remove without creating {count} candidates")
+            }
+            Verdict::Keep(Keep::Dear(dear)) => dear_text(simulation, &dear),
+        })
+    }
+}
+
+fn dear_text(simulation: &mut Simulation<'_>, dear: &Dear) -> String {
     match dear {
         Dear::SpotToSpotOff => {
             "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node".to_owned()
         }
         Dear::MinValues(keys) => {
-            let universe = oracle.simulation().universe();
+            let universe = simulation.universe();
             let names: Vec<&str> = keys.iter().map(|key| universe.key_name(*key)).collect();
             let names = names.join(" ");
             format!("Filtering by price: minValues requirement is not met for label(s) (label(s)=[{names}])")
@@ -293,3 +311,6 @@ fn threads(nodes: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     cores.min(nodes / NODES_PER_THREAD).max(1)
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,11 @@ impl<'s> Oracle<'s> {
         Self { scene, built, simulation, nodes }
     }
 
+    /// What the engine knows.
+    pub(crate) fn built(&self) -> &'s Built {
+        self.built
+    }
+
     /// What the engine is asked.
     pub(crate) fn simulation(&mut self) -> &mut Simulation<'s> {
         &mut self.simulation
@@ -89,7 +94,7 @@ impl<'s> Oracle<'s> {
     /// What an answer means for the cluster.
     pub(crate) fn simulated(&mut self, answer: &Answer) -> Simulated {
         let unplaced = consolidate::unplaced(&self.simulation, answer);
-        let unplaced = self.unplaced(&unplaced);
+        let unplaced = unplaced_pods(self.built, &mut self.simulation, &unplaced);
         let Self { scene, built, simulation, .. } = self;
         let launches = answer.claims.iter().filter_map(|claim| {
             let pool = scene.pools().get(&built.snapshot.pools[claim.pool.index()].name)?;
@@ -102,35 +107,30 @@ impl<'s> Oracle<'s> {
         let destinations = outcome::on_nodes(built, answer.places.iter().copied());
         Simulated { launches, unplaced, destinations }
     }
+}
 
-    fn unplaced(&mut self, pods: &[(PodId, Why)]) -> Vec<Unplaced> {
-        let Self { built, simulation, .. } = self;
-        let snapshot = &built.snapshot;
-        let texts = Texts { snapshot, universe: simulation.universe() };
-        let mut all: Vec<Unplaced> = pods
-            .iter()
-            .map(|(pod, why)| {
-                let why = match why {
-                    Why::Failure(failure) => texts.failure(failure),
-                    Why::Unready(node) => {
-                        let origin = &built.nodes[node.index()];
-                        let names = [("nodeclaim", &origin.claim), ("node", &origin.node)];
-                        let names = names
-                            .iter()
-                            .filter_map(|(kind, name)| Some(format!("{kind}/{}", name.as_ref()?)));
-                        let names = names.collect::<Vec<_>>().join(", ");
-                        format!("would schedule against uninitialized {names}")
-                    }
-                };
-                Unplaced { pod: snapshot.pods[pod.index()].name.clone(), why }
-            })
-            .collect();
-        all.sort_by(|a, b| a.pod.cmp(&b.pod));
-        all
-    }
+/// What is wrong, for users, as a simulation of the built snapshot has found.
+pub(crate) fn summary(built: &Built, simulation: &mut Simulation<'_>, pods: &[(PodId, Why)]) -> String {
+    Simulated { unplaced: unplaced_pods(built, simulation, pods), ..Simulated::default() }.summary()
+}
 
-    /// What is wrong, for users.
-    pub(crate) fn summary(&mut self, pods: &[(PodId, Why)]) -> String {
-        Simulated { unplaced: self.unplaced(pods), ..Simulated::default() }.summary()
-    }
+fn unplaced_pods(built: &Built, simulation: &mut Simulation<'_>, pods: &[(PodId, Why)]) -> Vec<Unplaced> {
+    let snapshot = &built.snapshot;
+    let texts = Texts { snapshot, universe: simulation.universe() };
+    let unready = |node: &NodeId| {
+        let origin = &built.nodes[node.index()];
+        let names = [("nodeclaim", &origin.claim), ("node", &origin.node)];
+        let names = names.iter().filter_map(|(kind, name)| Some(format!("{kind}/{}", name.as_ref()?)));
+        format!("would schedule against uninitialized {}", names.collect::<Vec<_>>().join(", "))
+    };
+    let told = pods.iter().map(|(pod, why)| {
+        let why = match why {
+            Why::Failure(failure) => texts.failure(failure),
+            Why::Unready(node) => unready(node),
+        };
+        Unplaced { pod: snapshot.pods[pod.index()].name.clone(), why }
+    });
+    let mut all: Vec<Unplaced> = told.collect();
+    all.sort_by(|a, b| a.pod.cmp(&b.pod));
+    all
 }

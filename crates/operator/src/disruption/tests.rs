@@ -1,6 +1,7 @@
 //! What is decided about disruption, without a cluster.
 
 mod cluster;
+mod consolidating;
 mod drifting;
 mod empty;
 mod emptying;

@@ -15,9 +15,10 @@ fn consolidated() -> Value {
     with(pool("default"), &json!({"spec": {"disruption": disruption}}))
 }
 
-/// How many processors the nodes have.
+/// How many processors the types of the nodes have. Simulated nodes themselves have only what was asked for.
 fn processors(stage: &dyn Stage) -> Vec<u64> {
-    let number = |node: &Value| node["status"]["capacity"]["cpu"].as_str().and_then(|cpu| cpu.parse().ok());
+    let label = |node: &Value| node["metadata"]["labels"]["karpenter.kwok.sh/instance-cpu"].clone();
+    let number = |node: &Value| label(node).as_str().and_then(|cpu| cpu.parse().ok());
     stage.nodes().iter().filter_map(number).collect()
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cluster::pod_disruption_budgets;
 use engine::consolidate;
+use parking_lot::Mutex;
 
 use super::balanced::{self, Totals};
 use crate::disruption::budget::{Budget, Budgets};
@@ -22,6 +23,8 @@ pub(super) struct Rules<'r> {
     covered: Vec<Vec<(usize, i32)>>,
     /// How many pods each budget of pods lets go.
     allowed: Vec<i32>,
+    /// What was last found not to be worth it, and what it would have saved.
+    refused: Mutex<Option<(Vec<usize>, f64)>>,
 }
 
 impl<'r> Rules<'r> {
@@ -60,7 +63,12 @@ impl<'r> Rules<'r> {
         });
         let covered = covered.collect();
         let spot_to_spot = scene.settings().gates.spot_to_spot_consolidation;
-        Self { candidates, totals, spot_to_spot, pools, left, covered, allowed }
+        Self { candidates, totals, spot_to_spot, pools, left, covered, allowed, refused: Mutex::default() }
+    }
+
+    /// What was last found not to be worth it, and what it would have saved.
+    pub(super) fn refused(&self) -> Option<(Vec<usize>, f64)> {
+        self.refused.lock().clone()
     }
 
     /// Whether some pool may lose fewer nodes than it has candidates.
@@ -97,6 +105,10 @@ impl consolidate::Rules for Rules<'_> {
     }
 
     fn is_worth(&self, candidates: &[usize], savings: f64) -> bool {
-        balanced::approves(self.candidates, candidates, savings, self.totals)
+        let is_worth = balanced::approves(self.candidates, candidates, savings, self.totals);
+        if !is_worth {
+            *self.refused.lock() = Some((candidates.to_vec(), savings));
+        }
+        is_worth
     }
 }

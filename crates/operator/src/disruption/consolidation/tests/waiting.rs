@@ -1,0 +1,135 @@
+//! 16.11: what was decided must still be right after a while.
+
+use std::time::Duration;
+
+use super::*;
+use crate::disruption::decision::Cause;
+
+/// One node that is too large for its pod.
+fn large() -> World {
+    World::on_demand(sizes()).node("n1", "s-8", OD, &["2"])
+}
+
+/// Nodes of three pods of one processor each, and room for all of them elsewhere.
+fn several() -> World {
+    let nodes = ["n1", "n2", "n3"];
+    let world = World::on_demand(vec![usual("s-1", 1, 1.0)]).foreign("large", "4");
+    nodes.into_iter().fold(world, |world, name| world.node(name, "s-1", OD, &["1"]))
+}
+
+fn command(world: &World, method: Consolidation) -> Command {
+    let mut commands = world.decide(method).commands;
+    assert_eq!(commands.len(), 1);
+    commands.remove(0)
+}
+
+/// Why a command does not hold, if it does not.
+fn wrong(world: &World, command: &Command) -> Option<Cause> {
+    let method = if command.candidates.len() > 1 { Consolidation::Multi } else { Consolidation::Single };
+    world.validate(method, command).err().map(|invalid| invalid.cause)
+}
+
+#[test]
+fn everything_waits_for_fifteen_seconds() {
+    for method in [Consolidation::Multi, Consolidation::Single] {
+        assert_eq!(method.patience(), Duration::from_secs(15));
+    }
+}
+
+#[test]
+fn what_has_not_changed_is_done_as_it_was_decided() {
+    let planned = command(&large(), Consolidation::Single);
+    let valid = large().validate(Consolidation::Single, &planned).unwrap();
+    assert_eq!(
+        (valid.id, valid.replacements[0].new.types.clone()),
+        (planned.id, planned.replacements[0].new.types.clone())
+    );
+    let planned = command(&several(), Consolidation::Multi);
+    let valid = several().validate(Consolidation::Multi, &planned).unwrap();
+    assert_eq!(valid.candidates.len(), 3);
+    assert_eq!(valid.destinations.len(), 1);
+}
+
+#[test]
+fn a_node_is_not_replaced_if_other_types_would_be_needed_now() {
+    let planned = command(&large(), Consolidation::Single);
+    // More has come onto the node.
+    assert_eq!(wrong(&large().with(pod("late", "n1", "2", &json!({}))), &planned), Some(Cause::Scheduling));
+    // One of the types has gone.
+    let mut world = large();
+    let fewer: Vec<_> = sizes().into_iter().filter(|it| it.name != "s-2").collect();
+    world.types.insert("p".into(), fewer.into());
+    assert_eq!(wrong(&world, &planned), Some(Cause::Scheduling));
+    // Somewhere else there is room now.
+    assert_eq!(wrong(&large().foreign("other", "4"), &planned), Some(Cause::Scheduling));
+}
+
+#[test]
+fn a_node_is_not_deleted_if_there_is_no_room_any_more() {
+    let world = World::on_demand(vec![usual("s-4", 4, 4.0)]).node("n1", "s-4", OD, &["2"]).node(
+        "n2",
+        "s-4",
+        OD,
+        &["2"],
+    );
+    let planned = command(&world, Consolidation::Single);
+    assert_eq!(wrong(&world, &planned), None);
+    assert_eq!(
+        wrong(&world.clone().with(pod("late", "n2", "1", &json!({}))), &planned),
+        Some(Cause::Scheduling)
+    );
+    assert_eq!(wrong(&world.with(pod("late", "n1", "1", &json!({}))), &planned), Some(Cause::Scheduling));
+}
+
+#[test]
+fn what_comes_meanwhile_and_must_not_be_disturbed_is_not() {
+    let deletes =
+        World::on_demand(vec![usual("s-4", 4, 4.0)]).node("n1", "s-4", OD, &["1"]).foreign("large", "8");
+    for world in [large(), deletes] {
+        let planned = command(&world, Consolidation::Single);
+        let guarded = world.clone().with(pod("late", "n1", "100m", &protected("true")));
+        assert_eq!(wrong(&guarded, &planned), Some(Cause::Churn));
+        let budgeted = world.clone().with(pod_budget("n1", 0, &json!({})));
+        assert_eq!(wrong(&budgeted, &planned), Some(Cause::Churn));
+        let guarded = world.clone().node_of("p", "n1", ("s-8", OD), &["2"], &protected("true"), &json!({}));
+        assert_eq!(wrong(&guarded, &planned), Some(Cause::Churn));
+        let invalid = guarded.validate(Consolidation::Single, &planned).unwrap_err();
+        assert_eq!(invalid.message, "1 candidates are no longer valid");
+        // Pods are expected on it.
+        let mut promised = world;
+        promised.nominated.push("kwok://n1");
+        assert_eq!(wrong(&promised, &planned), Some(Cause::Churn));
+    }
+}
+
+#[test]
+fn budgets_still_count() {
+    let none = json!({"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}});
+    let two = json!({"spec": {"disruption": {"budgets": [{"nodes": "2"}]}}});
+    let pool = |change: &Value| {
+        let mut pool = pool_object("p", &on_demand());
+        merge(&mut pool, change);
+        pool
+    };
+    let planned = command(&large(), Consolidation::Single);
+    assert_eq!(wrong(&large().with(pool(&none)), &planned), Some(Cause::Budget));
+    let planned = command(&several(), Consolidation::Multi);
+    assert_eq!(wrong(&several().with(pool(&two)), &planned), Some(Cause::Budget));
+}
+
+#[test]
+fn nodes_that_only_go_may_become_fewer_but_a_new_node_is_for_all_of_them_or_none() {
+    let guard = |world: World| world.node_of("p", "n1", ("s-1", OD), &["1"], &protected("true"), &json!({}));
+    let planned = command(&several(), Consolidation::Multi);
+    let left = guard(several()).validate(Consolidation::Multi, &planned).unwrap();
+    let left: Vec<&str> = left.candidates.iter().map(Candidate::name).collect();
+    assert_eq!(left, ["n2", "n3"]);
+    let full = || {
+        let world = World::on_demand(vec![usual("s-1", 1, 1.0), usual("s-2", 2, 1.5)]);
+        world.node("n1", "s-1", OD, &["1"]).node("n2", "s-1", OD, &["1"])
+    };
+    let planned = command(&full(), Consolidation::Multi);
+    assert_eq!(planned.decision(), "replace");
+    assert_eq!(wrong(&full(), &planned), None);
+    assert_eq!(wrong(&guard(full()), &planned), Some(Cause::Churn));
+}

@@ -1,0 +1,154 @@
+//! Nodes that are hardly used, in a cluster.
+
+use api::names::metrics::{
+    DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS, NODECLAIMS_DISRUPTED,
+};
+
+use super::cluster::{add_node, cluster, is_tainted, pod_asking, run};
+use super::replacing::{bring_up, new_claims};
+use super::*;
+use crate::testing::Operated;
+
+const POOL: &str = "/apis/karpenter.sh/v1/nodepools/default";
+
+/// A cluster with nodes of four processors, each with a pod that asks for some.
+fn used(budget: &str, nodes: &[(&str, &str)]) -> Operated {
+    let cluster = cluster(budget, &[]);
+    for (node, cpu) in nodes {
+        add_node(&cluster, node, &json!({}), &json!({}));
+        cluster.apply(&pod_asking(&format!("on-{node}"), node, cpu).to_string());
+    }
+    cluster
+}
+
+/// A change: a pod or a node that must not be disturbed.
+fn protected(value: &str) -> Value {
+    json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": value}}})
+}
+
+fn decided(cluster: &Operated, labels: [&str; 3]) -> Option<f64> {
+    cluster.context.metrics.value(&DISRUPTION_DECISIONS, &labels)
+}
+
+fn failed(cluster: &Operated, kind: &str) -> Option<f64> {
+    cluster.context.metrics.value(&DISRUPTION_FAILED_VALIDATIONS, &[kind])
+}
+
+fn rejections(cluster: &Operated) -> Vec<String> {
+    let told = cluster.context.events.published();
+    let told = told.iter().filter(|event| &*event.reason == "ConsolidationRejected");
+    told.map(|event| event.message.split(" (savings").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_node_whose_pods_fit_elsewhere_goes_after_fifteen_seconds() {
+    let mut cluster = used("100%", &[("n1", "1"), ("n2", "2")]);
+    run(&mut cluster, 14);
+    assert!(!is_tainted(&cluster, "n1") && !is_tainted(&cluster, "n2"));
+    run(&mut cluster, 12);
+    assert!(is_tainted(&cluster, "n1") && !is_tainted(&cluster, "n2"));
+    assert_eq!(cluster.claims().len(), 1);
+    assert_eq!(decided(&cluster, ["delete", "underutilized", "single"]), Some(1.0));
+    let labels = ["underutilized", "default", "spot", "when_empty_or_underutilized", "graceful"];
+    assert_eq!(cluster.context.metrics.value(&NODECLAIMS_DISRUPTED, &labels), Some(1.0));
+    let told = cluster.context.events.published();
+    assert!(told.iter().any(|event| event.message == "Disrupting Node: Underutilized"));
+}
+
+#[test]
+fn a_node_that_is_too_large_goes_when_a_cheaper_one_is_up() {
+    let mut cluster = cluster("100%", &[]);
+    let on_demand = json!({"metadata": {"labels": {"karpenter.sh/capacity-type": "on-demand"}}});
+    add_node(&cluster, "n1", &on_demand, &on_demand);
+    cluster.apply(&pod_asking("a", "n1", "500m").to_string());
+    run(&mut cluster, 14);
+    assert!(new_claims(&cluster).is_empty());
+    run(&mut cluster, 12);
+    let [new] = new_claims(&cluster).try_into().unwrap();
+    assert!(is_tainted(&cluster, "n1"));
+    assert_eq!(cluster.claims().len(), 2);
+    bring_up(&cluster, &new);
+    run(&mut cluster, 3);
+    assert_eq!(new_claims(&cluster), [new]);
+    assert_eq!(cluster.claims().len(), 1);
+    assert_eq!(decided(&cluster, ["replace", "underutilized", "single"]), Some(1.0));
+}
+
+#[test]
+fn a_pod_that_comes_meanwhile_and_must_not_be_disturbed_saves_its_node_until_it_leaves() {
+    let mut cluster = used("100%", &[("n1", "1"), ("n2", "2")]);
+    run(&mut cluster, 10);
+    let mut late = pod_asking("late", "n1", "100m");
+    crate::testing::merge(&mut late, &protected("true"));
+    cluster.apply(&late.to_string());
+    cluster.patch("/api/v1/nodes/n2", &protected("true"));
+    run(&mut cluster, 60);
+    assert!(!is_tainted(&cluster, "n1") && !is_tainted(&cluster, "n2"));
+    assert_eq!(failed(&cluster, "single"), Some(1.0));
+    assert_eq!(rejections(&cluster), ["Consolidation rejected: delete: [n1], reason: churn"; 2]);
+    // It was not taken as settled: it goes once it may.
+    cluster.delete("/api/v1/namespaces/default/pods/late");
+    run(&mut cluster, 30);
+    assert!(is_tainted(&cluster, "n1"));
+}
+
+#[test]
+fn a_budget_that_is_used_up_meanwhile_is_obeyed_and_tried_again() {
+    let mut cluster = used("100%", &[("n1", "1"), ("n2", "2")]);
+    run(&mut cluster, 10);
+    cluster.patch(POOL, &json!({"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}}));
+    run(&mut cluster, 30);
+    assert!(!is_tainted(&cluster, "n1"));
+    assert_eq!(failed(&cluster, "single"), Some(1.0));
+    assert_eq!(rejections(&cluster), ["Consolidation rejected: delete: [n1], reason: budget"; 2]);
+    cluster.patch(POOL, &json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}));
+    run(&mut cluster, 30);
+    assert!(is_tainted(&cluster, "n1"));
+}
+
+#[test]
+fn several_nodes_go_together_and_count_together_when_they_do_not() {
+    let nodes = [("n1", "1"), ("n2", "1"), ("n3", "1")];
+    let mut cluster = used("100%", &nodes);
+    run(&mut cluster, 14);
+    assert!(nodes.iter().all(|(name, _)| !is_tainted(&cluster, name)));
+    run(&mut cluster, 12);
+    assert_eq!(decided(&cluster, ["delete", "underutilized", "multi"]), Some(1.0));
+    assert_eq!(nodes.map(|(name, _)| is_tainted(&cluster, name)), [true, true, false]);
+    let mut cluster = used("100%", &nodes);
+    run(&mut cluster, 10);
+    cluster.patch(POOL, &json!({"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}}));
+    run(&mut cluster, 30);
+    assert_eq!(failed(&cluster, "multi"), Some(2.0));
+    assert_eq!(decided(&cluster, ["delete", "underutilized", "multi"]), None);
+    assert_eq!(rejections(&cluster).len(), 4);
+}
+
+#[test]
+fn where_several_cannot_go_together_any_more_one_does() {
+    let nodes = [("n1", "1"), ("n2", "1"), ("n3", "1")];
+    let mut cluster = used("100%", &nodes);
+    run(&mut cluster, 10);
+    // There is room for one of them only from now on.
+    cluster.apply(&pod_asking("late", "n3", "2").to_string());
+    run(&mut cluster, 60);
+    assert_eq!(decided(&cluster, ["delete", "underutilized", "multi"]), None);
+    assert_eq!(decided(&cluster, ["delete", "underutilized", "single"]), Some(1.0));
+    assert_eq!(rejections(&cluster).len(), 4);
+    assert!(rejections(&cluster)[0].ends_with("reason: scheduling"));
+    // What the scheduler thinks is no fault of the nodes.
+    assert_eq!(failed(&cluster, "multi"), None);
+}
+
+#[test]
+fn nodes_count_while_their_pods_may_be_moved() {
+    let mut cluster = used("0", &[("n1", "1")]);
+    cluster.patch("/api/v1/namespaces/default/pods/on-n1", &protected("true"));
+    run(&mut cluster, 12);
+    let eligible =
+        |cluster: &Operated| cluster.context.metrics.value(&DISRUPTION_ELIGIBLE_NODES, &["underutilized"]);
+    assert_eq!(eligible(&cluster), Some(0.0));
+    cluster.patch("/api/v1/namespaces/default/pods/on-n1", &protected("false"));
+    run(&mut cluster, 15);
+    assert_eq!(eligible(&cluster), Some(1.0));
+}
