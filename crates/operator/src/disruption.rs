@@ -10,7 +10,6 @@
 //! Methods decide without a clock and without writing anything; the loop in `run` does the rest.
 //! A `scene::Scene` answers what would happen if nodes went.
 
-mod bare;
 pub(crate) mod budget;
 pub(crate) mod candidate;
 mod command;

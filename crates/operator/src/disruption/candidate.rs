@@ -44,7 +44,6 @@ pub(crate) struct Candidate {
     /// What disrupting the node costs with all its pods, the less the sooner it expires anyway.
     pub(crate) disruption_cost: f64,
     /// Whether it is known what its instance type has and costs.
-    #[allow(dead_code, reason = "for repair and consolidation")]
     pub(crate) type_known: bool,
     /// Whether the node is ready for pods.
     pub(crate) initialized: bool,

@@ -158,7 +158,6 @@ impl Command {
     }
 
     /// What users are told of nodes that may be consolidated.
-    #[allow(dead_code, reason = "what consolidation tells")]
     pub(crate) fn candidate_notices(&self) -> Vec<Notice> {
         let savings = self.savings();
         let notices = self.candidates.iter().flat_map(|candidate| {

@@ -44,7 +44,6 @@ impl Notice {
 
 /// A change of a metric.
 #[derive(Clone, Debug)]
-#[allow(dead_code, reason = "what consolidation measures")]
 pub(crate) enum Measure {
     /// A counter grows.
     Add(&'static Metric, Vec<Box<str>>, f64),
@@ -88,7 +87,6 @@ impl Invalid {
 
 /// What kind of reason keeps a decision from being carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "what can go wrong with a consolidation")]
 pub(crate) enum Cause {
     /// A budget does not allow it any more, or pods are expected on a node.
     Budget,
@@ -96,8 +94,6 @@ pub(crate) enum Cause {
     Scheduling,
     /// Nodes are no candidates any more.
     Churn,
-    /// Anything else.
-    Other,
 }
 
 impl Cause {
@@ -107,7 +103,6 @@ impl Cause {
             Self::Budget => "budget",
             Self::Scheduling => "scheduling",
             Self::Churn => "churn",
-            Self::Other => "unknown",
         }
     }
 
@@ -123,8 +118,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_reason_has_the_name_that_events_use() {
-        let causes = [Cause::Budget, Cause::Scheduling, Cause::Churn, Cause::Other];
-        assert_eq!(causes.map(Cause::text), ["budget", "scheduling", "churn", "unknown"]);
-        assert_eq!(causes.map(Cause::is_counted), [true, false, true, false]);
+        let causes = [Cause::Budget, Cause::Scheduling, Cause::Churn];
+        assert_eq!(causes.map(Cause::text), ["budget", "scheduling", "churn"]);
+        assert_eq!(causes.map(Cause::is_counted), [true, false, true]);
     }
 }

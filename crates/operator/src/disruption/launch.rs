@@ -64,7 +64,7 @@ impl Launch {
     }
 
     /// Leaves only some values of a label. How many of them there must be at least stays as it was.
-    #[allow(dead_code, reason = "what consolidation does to its replacements")]
+    #[cfg(test)]
     pub(crate) fn restrict<'v>(&mut self, key: &str, values: impl IntoIterator<Item = &'v str>) {
         let values: Vec<&str> = values.into_iter().collect();
         if key == labels::INSTANCE_TYPE {

@@ -29,10 +29,10 @@ use runtime::queue::{Backoff, Queue};
 use super::candidate::Candidate;
 use super::command::{Command, Kind};
 use super::launch::Launch;
-use super::static_drift::node_limit;
 use super::{Reason, mark, repair};
 use crate::Context;
 use crate::provisioner::create::{create, nominate};
+use crate::static_capacity::node_limit;
 use crate::wiring::Wiring;
 use pauses::Pauses;
 

@@ -127,7 +127,7 @@ impl Repair {
             return Err(Some(RESERVATIONS_FULL.to_owned()));
         }
         if room(scene.state(), pool) > 0 {
-            return Ok(one_for_one(self, scene, candidate.clone()));
+            return one_for_one(self, scene, candidate.clone()).ok_or(None);
         }
         if goes_first && can_come_back(pool) {
             return Ok(first(STATIC_AT_LIMIT));

@@ -7,10 +7,11 @@ use std::time::Duration;
 use api::conditions::HasConditions;
 use api::names::conditions::READY;
 use api::names::conditions::node_claim::DRIFTED;
+use api::names::labels;
 use api::names::values::{NO_RESERVED_CAPACITY, STATIC_AT_LIMIT, capacity_type};
-use api::names::{labels, resources};
 use api::nodepool::{DisruptionReason, NodePool};
 use cluster::instance_types::Wanted;
+use cluster::payload::bare_node_claim;
 use cluster::state::State;
 
 use super::budget::{Budget, Budgets};
@@ -20,7 +21,9 @@ use super::decision::Decision;
 use super::drift::reservation;
 use super::launch::Launch;
 use super::scene::{Scene, Simulated};
-use super::{Class, Method, Reason, bare};
+use super::{Class, Method, Reason};
+use crate::provisioner::outcome::NewClaim;
+use crate::static_capacity::node_limit;
 
 /// What users are told whose pool has no room for a replacement.
 pub(super) const AT_LIMIT: &str = "static NodePool is at its node limit and cannot stage a replacement";
@@ -110,7 +113,7 @@ impl StaticDrift {
             return;
         }
         for candidate in candidates.into_iter().take(wanted.min(room)) {
-            decision.commands.push(one_for_one(self, scene, candidate));
+            decision.commands.extend(one_for_one(self, scene, candidate));
         }
     }
 
@@ -125,11 +128,13 @@ fn take(budget: &mut Budget, count: usize) {
     }
 }
 
-/// Replaces a node by another one of its pool, whatever its pods ask for.
-pub(super) fn one_for_one(method: &dyn Method, scene: &Scene, candidate: Candidate) -> Command {
-    let launch = Launch::new(bare::claim(&candidate.pool), Arc::from([]), Arc::clone(scene.sets()));
+/// Replaces a node by another one of its pool, whatever its pods ask for. A pool whose template cannot be understood,
+/// which its conditions say, gets none.
+pub(super) fn one_for_one(method: &dyn Method, scene: &Scene, candidate: Candidate) -> Option<Command> {
+    let new = NewClaim::bare(Arc::clone(&candidate.pool), scene.sets()).ok()?;
+    let launch = Launch::new(new, Arc::from([]), Arc::clone(scene.sets()));
     let simulated = Simulated { launches: vec![launch], ..Simulated::default() };
-    Command::after(method, vec![candidate], simulated, scene.now)
+    Some(Command::after(method, vec![candidate], simulated, scene.now))
 }
 
 /// Whether a pool has more nodes than it should, so that some of them go anyway.
@@ -137,12 +142,6 @@ pub(super) fn is_over_scaled(state: &State, pool: &NodePool) -> bool {
     let claims = state.pool_claims(pool.metadata.name.as_deref().unwrap_or_default());
     let staying = claims.active.len() + claims.pending_disruption.len();
     i64::try_from(staying).unwrap_or(i64::MAX) > pool.spec.replicas.unwrap_or_default()
-}
-
-/// How many nodes a pool may have; nothing if it does not say.
-pub(super) fn node_limit(pool: &NodePool) -> Option<u64> {
-    let limit = pool.spec.limits.as_ref()?.get(resources::NODES)?;
-    Some(u64::try_from(limit.value()).unwrap_or(0))
 }
 
 /// How many more nodes a pool may have, those included that are about to go.
@@ -162,7 +161,7 @@ pub(super) fn can_come_back(pool: &NodePool) -> bool {
 pub(super) fn full_reservations<'s>(scene: &'s Scene, pool: &NodePool) -> Option<BTreeSet<&'s str>> {
     let key = scene.sets().reservation_id()?;
     let types = scene.types().get(pool.metadata.name.as_deref().unwrap_or_default())?;
-    let template = bare::requirements(pool);
+    let template = bare_node_claim(pool, scene.sets()).ok()?.spec.requirements;
     let mut wanted = Wanted::new(&template, scene.sets()).ok()?;
     let mut offered = BTreeSet::new();
     let mut is_any = false;

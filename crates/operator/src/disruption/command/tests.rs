@@ -11,9 +11,10 @@ use cluster::instance_types::{InstanceType, kwok};
 use serde_json::json;
 
 use super::*;
+use crate::disruption::Class;
 use crate::disruption::candidate::{Search, find};
 use crate::disruption::emptiness::Emptiness;
-use crate::disruption::{Class, bare};
+use crate::provisioner::outcome::NewClaim;
 use crate::testing::{node_objects, pod_object, pool, pool_object, state};
 
 const TYPE: &str = "c-4x-amd64-linux";
@@ -39,9 +40,9 @@ fn candidates(count: usize) -> Vec<Candidate> {
 
 /// A launch of one of some types, where labels have some values.
 fn launch(types: &[&str], restricted: &[(&str, &str)]) -> Launch {
-    let mut new = bare::claim(&Arc::new(pool("p", &json!({}))));
-    new.types = types.iter().map(|name| (*name).to_owned()).collect();
     let sets = Arc::new(LabelSets::for_provider(Provider::Kwok));
+    let mut new = NewClaim::bare(Arc::new(pool("p", &json!({}))), &sets).unwrap();
+    new.types = types.iter().map(|name| (*name).to_owned()).collect();
     let mut launch = Launch::new(new, kwok::built_in().into(), sets);
     for (key, value) in restricted {
         launch.restrict(key, [*value]);

@@ -191,7 +191,7 @@ fn pool_claims(cluster: &Operated) -> (usize, usize, usize, u64) {
 fn start_fixed(cluster: &Operated, commands: &Commands) -> Result<(), runtime::Error> {
     let scene = scene(cluster);
     let candidate = candidates(&scene, &["n1"]).remove(0);
-    cluster.block_on(commands.start(one_for_one(&StaticDrift, &scene, candidate)))
+    cluster.block_on(commands.start(one_for_one(&StaticDrift, &scene, candidate).unwrap()))
 }
 
 #[test]
