@@ -117,3 +117,6 @@ impl CloudProvider for Measured {
         self.inner.registration_hooks()
     }
 }
+
+#[cfg(test)]
+mod tests;

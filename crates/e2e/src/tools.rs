@@ -31,6 +31,7 @@ const ATTEMPTS: u32 = 3;
 /// Go names the failing package last, so the end of its output is what explains a failed build.
 const SHOWN_LINES: usize = 15;
 
+const KUBERNETES: &str = "tools/kubernetes";
 const KWOK: &str = "sigs.k8s.io/kwok";
 /// What KWOK does with nodes and pods: at once whatever is asked for, and signs of life.
 const KWOK_STAGES: [&str; 5] = [
@@ -191,7 +192,7 @@ impl Tool {
 
 const fn kubernetes(package: &'static str) -> Source {
     Source {
-        folder: "tools/kubernetes",
+        folder: KUBERNETES,
         module: "k8s.io/kubernetes",
         package,
         duration: "about 8 minutes on 2 cores for the first of the Kubernetes tools",
@@ -218,6 +219,8 @@ pub fn build_all() -> Result<Vec<PathBuf>> {
 struct Workshop {
     go: PathBuf,
     sources: PathBuf,
+    /// Which minor version of Kubernetes' own programs, if not the newest: `1.32` is the module of `kubernetes-1.32`.
+    kubernetes: Option<String>,
     cache: PathBuf,
     rate_limit_pause: Duration,
     /// Tells the person who waits.
@@ -246,6 +249,7 @@ impl Workshop {
         Ok(Self {
             go: PathBuf::from("go"),
             sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
+            kubernetes: set("KUBERNETES").map(|version| version.to_string_lossy().into_owned()),
             cache: std::path::absolute(cache)?,
             rate_limit_pause: RATE_LIMIT_PAUSE,
             say,
@@ -254,7 +258,7 @@ impl Workshop {
 
     fn path(&self, tool: Tool) -> Result<PathBuf> {
         let pin = self.pin(tool)?;
-        let name = pin.source.folder.rsplit('/').next().unwrap_or_default();
+        let name = pin.folder.file_name().unwrap_or_default().to_string_lossy();
         let folder = self.cache.join(format!("{name}-{}-{:016x}", pin.version, pin.digest));
         let finished = folder.join(tool.name());
         if finished.exists() {
@@ -305,9 +309,30 @@ impl Workshop {
         Ok(stages)
     }
 
+    /// The folder of a tool's module in the repository.
+    fn folder(&self, source: &Source) -> Result<String> {
+        let newest = source.folder.to_owned();
+        let Some(version) = self.kubernetes.as_ref().filter(|_| source.folder == KUBERNETES) else {
+            return Ok(newest);
+        };
+        let folder = format!("{KUBERNETES}-{version}");
+        if self.sources.join(&folder).join("go.mod").exists() {
+            return Ok(folder);
+        }
+        let go_mod = fs::read_to_string(self.sources.join(&newest).join("go.mod"))?;
+        let (major, minor) = major_minor(&required_version(&go_mod, source.module)?)?;
+        if *version == format!("{major}.{minor}") {
+            return Ok(newest);
+        }
+        bail!(
+            "KUBERNETES={version:?} is no version that can be built: expected one with a folder {KUBERNETES}-VERSION, \
+             or {major}.{minor}"
+        )
+    }
+
     fn pin(&self, tool: Tool) -> Result<Pin> {
         let source = tool.source();
-        let folder = self.sources.join(source.folder);
+        let folder = self.sources.join(self.folder(&source)?);
         let read = |name: &str| {
             let file = folder.join(name);
             fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))

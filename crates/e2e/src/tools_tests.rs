@@ -25,6 +25,7 @@ impl Fixture {
         let workshop = Workshop {
             go,
             sources: dir.path().to_owned(),
+            kubernetes: None,
             cache: dir.path().join("cache"),
             rate_limit_pause: Duration::ZERO,
             say: |_| {},
@@ -165,4 +166,27 @@ fn the_digest_is_the_published_fnv1a() {
     let expected = 0xaf63_dc4c_8601_ec8c_u64.wrapping_mul(0x0000_0100_0000_01b3);
     assert_eq!(fnv1a(&["a"]), expected);
     assert_ne!(fnv1a(&["a", "b"]), fnv1a(&["ab", ""]));
+}
+
+#[test]
+fn an_older_kubernetes_is_the_one_with_a_folder_of_its_own() {
+    let mut fixture = Fixture::new(GO_126, "touch $out");
+    for (folder, version) in [("kubernetes", "v1.36.3"), ("kubernetes-1.32", "v1.32.4")] {
+        let folder = fixture.dir.path().join("tools").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("go.mod"), format!("go 1.23.0\n\nrequire k8s.io/kubernetes {version}\n")).unwrap();
+        fs::write(folder.join("go.sum"), "").unwrap();
+    }
+    let mut version = |wanted: Option<&str>| {
+        fixture.workshop.kubernetes = wanted.map(str::to_owned);
+        fixture.workshop.pin(Tool::KubeApiserver).map(|pin| pin.version).map_err(|error| error.to_string())
+    };
+    assert_eq!(version(None).unwrap(), "v1.36.3");
+    assert_eq!(version(Some("1.36")).unwrap(), "v1.36.3");
+    assert_eq!(version(Some("1.32")).unwrap(), "v1.32.4");
+    assert_eq!(
+        version(Some("1.20")).unwrap_err(),
+        "KUBERNETES=\"1.20\" is no version that can be built: expected one with a folder tools/kubernetes-VERSION, \
+         or 1.36"
+    );
 }

@@ -84,7 +84,7 @@ impl Writer {
             Form::Metadata => metadata_only(&mut value),
             Form::Table => {
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
-                self.table(std::slice::from_ref(&value), &meta, true)
+                self.table(Some(value), &meta, true)
             }
         }
     }
@@ -106,7 +106,7 @@ impl Writer {
         let shown = match self.form {
             Form::Table => {
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
-                self.table(std::slice::from_ref(&value), &meta, first)
+                self.table(Some(value), &meta, first)
             }
             _ => self.formed(value),
         };
@@ -125,7 +125,7 @@ impl Writer {
             }),
             Form::Table => {
                 let meta = json!({"resourceVersion": revision.to_string()});
-                self.table(&[], &meta, false)
+                self.table(None, &meta, false)
             }
             _ => {
                 let kind = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version()});
@@ -146,16 +146,14 @@ impl Writer {
         let metadata = meta.json();
         match self.form {
             Form::Table => {
-                let values: Vec<Value> = objects.map(|object| self.value(object)).collect();
-                bytes(&self.table(&values, &metadata, true))
+                let head = self.table_head(&metadata, true);
+                with_items(&head, "rows", objects.map(|object| self.row(self.value(object))))
             }
             Form::Metadata => {
-                let items: Vec<Value> =
-                    objects.map(|object| metadata_only(&mut self.value(object))).collect();
-                bytes(&json!({
-                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                    "metadata": metadata, "items": items,
-                }))
+                let head = json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                });
+                with_items(&head, "items", objects.map(|object| metadata_only(&mut self.value(object))))
             }
             _ => self.plain_list(objects, &metadata),
         }
@@ -196,42 +194,63 @@ impl Writer {
         out.into()
     }
 
-    fn table(&self, values: &[Value], metadata: &Value, with_columns: bool) -> Value {
-        let resource = &self.resource;
-        let columns = match &resource.custom {
+    /// A table of one object, or of none.
+    fn table(&self, value: Option<Value>, metadata: &Value, with_columns: bool) -> Value {
+        let mut table = self.table_head(metadata, with_columns);
+        table["rows"] = value.map(|value| self.row(value)).into_iter().collect();
+        table
+    }
+
+    /// A table without its rows.
+    fn table_head(&self, metadata: &Value, with_columns: bool) -> Value {
+        let columns = match &self.resource.custom {
             Some(custom) => table::custom_columns(&custom.printer_columns),
-            None => table::columns(&resource.group, &resource.kind),
+            None => table::columns(&self.resource.group, &self.resource.kind),
         };
-        let cells = |value: &Value| match &resource.custom {
-            Some(custom) => table::custom_cells(&custom.printer_columns, value, self.now),
-            None => table::cells(&resource.group, &resource.kind, value, self.now),
+        let definition = |column: &table::Column| {
+            json!({
+                "name": column.name, "type": column.kind, "format": column.format,
+                "description": column.description, "priority": column.priority,
+            })
         };
-        let definitions: Vec<Value> = columns
-            .iter()
-            .map(|column| {
-                json!({
-                    "name": column.name, "type": column.kind, "format": column.format,
-                    "description": column.description, "priority": column.priority,
-                })
-            })
-            .collect();
-        let rows: Vec<Value> = values
-            .iter()
-            .map(|value| {
-                let object = match self.include.as_str() {
-                    "None" => Value::Null,
-                    "Object" => value.clone(),
-                    _ => metadata_only(&mut value.clone()),
-                };
-                json!({"cells": cells(value), "object": object})
-            })
-            .collect();
-        let columns = if with_columns { Value::from(definitions) } else { Value::Null };
+        let definitions = || columns.iter().map(definition).collect::<Value>();
         json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-            "columnDefinitions": columns, "rows": rows,
+            "columnDefinitions": if with_columns { definitions() } else { Value::Null },
         })
     }
+
+    /// An object's row of a table.
+    fn row(&self, mut value: Value) -> Value {
+        let resource = &self.resource;
+        let cells = match &resource.custom {
+            Some(custom) => table::custom_cells(&custom.printer_columns, &value, self.now),
+            None => table::cells(&resource.group, &resource.kind, &value, self.now),
+        };
+        let object = match self.include.as_str() {
+            "None" => Value::Null,
+            "Object" => value,
+            _ => metadata_only(&mut value),
+        };
+        json!({"cells": cells, "object": object})
+    }
+}
+
+/// A list or table: `head` with its items in `field`. They are written one by one: a thousand objects as JSON in memory
+/// are ten times as large as their text.
+fn with_items(head: &Value, field: &str, items: impl Iterator<Item = Value>) -> Bytes {
+    let mut out = head.to_string().into_bytes();
+    out.pop();
+    out.extend_from_slice(format!(",\"{field}\":[").as_bytes());
+    for (number, item) in items.enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        // JSON in memory can always be written.
+        let _ = serde_json::to_writer(&mut out, &item);
+    }
+    out.extend_from_slice(b"]}");
+    out.into()
 }
 
 fn metadata_only(value: &mut Value) -> Value {

@@ -13,6 +13,7 @@ mod pass;
 #[cfg(test)]
 mod tests;
 mod trigger;
+mod wishes;
 #[cfg(test)]
 mod zone_tests;
 

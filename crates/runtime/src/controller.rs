@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::cluster::state::Key;
+use api::names::controllers::object_of;
 use api::names::metrics::runtime as names;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -98,6 +99,7 @@ impl Controller {
         metrics.set(&names::MAX_CONCURRENT_RECONCILES, &[name], workers as f64);
         queue.measure(name, &metrics);
         let measures = Arc::new(Measures::new(name, &metrics));
+        let (group, kind) = object_of(name).unzip();
         // What is under way ends with this future.
         let mut running = JoinSet::new();
         loop {
@@ -112,7 +114,14 @@ impl Controller {
             }
             let (queue, reconcile) = (Arc::clone(&queue), Arc::clone(&reconcile));
             let measures = Arc::clone(&measures);
-            let span = tracing::info_span!("reconcile", controller = name, key = %key, reconcileID = %reconcile_id());
+            let span = tracing::info_span!(
+                "reconcile",
+                controller = name,
+                controllerGroup = group,
+                controllerKind = kind,
+                key = %key,
+                reconcileID = %reconcile_id()
+            );
             let work = async move {
                 one(name, &*reconcile, &key, &queue, &measures).await;
                 drop(slot);

@@ -225,6 +225,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn lines_of_a_controller_of_objects_say_which_object() {
+        let lines = logged(LogLevel::Info, || {
+            let span = tracing::info_span!(
+                "reconcile",
+                controller = "state.pod",
+                controllerGroup = Some(""),
+                controllerKind = Some("Pod"),
+                key = "default/a",
+                reconcileID = "x"
+            );
+            span.in_scope(|| tracing::info!("seen"));
+        });
+        expect![[r#"
+            {"level":"INFO","time":"2026-01-02T03:04:05.678Z","logger":"controller","message":"seen","commit":"abcdef0","controller":"state.pod","controllerGroup":"","controllerKind":"Pod","Pod":{"name":"a","namespace":"default"},"namespace":"default","name":"a","reconcileID":"x"}
+        "#]]
+        .assert_eq(&lines);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn debug_lines_name_their_place() {
         let lines = logged(LogLevel::Debug, some_lines);
         let debug = lines.lines().nth(1).unwrap();

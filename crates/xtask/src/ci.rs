@@ -5,8 +5,9 @@ use anyhow::{Result, bail};
 use crate::run::{cargo, cargo_watched, require};
 use crate::{crds, instructions, layers, tidy};
 
-/// What tests on a real control plane read to know that there is time for more.
-pub(crate) const LONG: [&str; 2] = ["env.E2E='long'", "env.SCENARIOS='all'"];
+/// All tests on a real control plane; by these variables they know that there is time for more.
+pub(crate) const E2E: [&str; 6] =
+    ["--package", "karpenter-e2e", "--config", "env.E2E='long'", "--config", "env.SCENARIOS='all'"];
 
 pub(crate) fn all() -> Result<()> {
     require_tools()?;
@@ -40,7 +41,7 @@ fn each_crate_alone() -> Result<()> {
 /// Runs tests and closes with their total, which cargo only gives per test binary.
 pub(crate) fn test(packages: &[&str]) -> Result<()> {
     require_tools()?;
-    tools()?;
+    tools(&[])?;
     let mut total = Total::default();
     let arguments = [&["test"], packages, &["--all-features", "--no-fail-fast"]].concat();
     let result = cargo_watched(&arguments, |line| total.add(line));
@@ -53,8 +54,8 @@ pub(crate) fn test(packages: &[&str]) -> Result<()> {
 }
 
 /// Builds the Go programs that tests run, so that nobody waits for a silent test.
-pub(crate) fn tools() -> Result<()> {
-    cargo(&["run", "--quiet", "--package", "karpenter-e2e", "--bin", "build-tools"])
+pub(crate) fn tools(config: &[&str]) -> Result<()> {
+    cargo(&[config, &["run", "--quiet", "--package", "karpenter-e2e", "--bin", "build-tools"]].concat())
 }
 
 fn require_tools() -> Result<()> {

@@ -19,7 +19,7 @@ mod tidy;
 const HELP: &str = "\
 cargo xtask ci              everything below, as CI does
 cargo xtask test            all tests: pure ones, then those on a real control plane
-cargo xtask e2e             only the tests on a real control plane, with all that takes long
+cargo xtask e2e [--kubernetes 1.32]  only the tests on a real control plane, with all that takes long, or on an older one
 cargo xtask crds [--check]  write the CRDs into the chart, or fail if they are out of date
 cargo xtask layers          prove the dependency rules of ARCHITECTURE.md
 cargo xtask tidy            prove the rules for files and documents; print their sizes
@@ -45,8 +45,13 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["ci"] => ci::all(),
         ["test"] => ci::test(&["--workspace"]),
-        ["e2e"] => {
-            ci::test(&["--package", "karpenter-e2e", "--config", ci::LONG[0], "--config", ci::LONG[1]])
+        ["e2e"] => ci::test(&ci::E2E),
+        ["e2e", "--kubernetes", version] => {
+            let version = format!("env.KUBERNETES='{version}'");
+            ci::tools(&["--config", &version])?;
+            // What compares answers word for word is about the newest version.
+            let tests = ["--config", &version, "--test", "controllers", "--test", "scenarios", "--test", "crds"];
+            ci::test(&[&ci::E2E[..], &tests].concat())
         }
         ["crds"] => crds::write(),
         ["crds", "--check"] => crds::check(),
@@ -58,7 +63,7 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         ["instructions", "--update"] => instructions::update(),
         ["differential", "record", seeds] => differential::record(seeds),
         ["differential", "show", seed] => differential::show(seed),
-        ["tools"] => ci::tools(),
+        ["tools"] => ci::tools(&[]),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())

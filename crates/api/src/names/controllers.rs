@@ -93,6 +93,42 @@ define! {
     STATUS_CAPACITY_BUFFER = "operatorpkg.capacitybuffer.status";
 }
 
+/// The group and kind of the objects that a controller looks at one by one, as its log lines name them; nothing for
+/// those that look at everything at once.
+pub fn object_of(controller: &str) -> Option<(&'static str, &'static str)> {
+    Some(match controller {
+        PROVISIONER_TRIGGER_POD | NODE_CLAIM_POD_EVENTS | STATE_POD | METRICS_POD => ("", "Pod"),
+        PROVISIONER_TRIGGER_NODE | NODE_HYDRATION | NODE_TERMINATION | NODE_HEALTH | STATE_NODE | STATUS_NODE => {
+            ("", "Node")
+        }
+        NODE_CLAIM_LIFECYCLE
+        | NODE_CLAIM_DISRUPTION
+        | NODE_CLAIM_CONSISTENCY
+        | NODE_CLAIM_EXPIRATION
+        | NODE_CLAIM_HYDRATION
+        | NODE_CLAIM_REBOOT
+        | STATE_NODE_CLAIM
+        | STATUS_NODE_CLAIM
+        | aws::NODE_CLAIM_TAGGING
+        | azure::NODE_CLAIM_IN_PLACE_UPDATE => ("karpenter.sh", "NodeClaim"),
+        NODE_POOL_HASH
+        | NODE_POOL_READINESS
+        | NODE_POOL_REGISTRATION_HEALTH
+        | NODE_POOL_COUNTER
+        | NODE_POOL_VALIDATION
+        | STATIC_PROVISIONING
+        | STATIC_DEPROVISIONING
+        | STATE_NODE_POOL
+        | METRICS_NODE_POOL
+        | STATUS_NODE_POOL => ("karpenter.sh", "NodePool"),
+        STATE_DAEMON_SET => ("apps", "DaemonSet"),
+        CAPACITY_BUFFER | STATUS_CAPACITY_BUFFER => ("autoscaling.x-k8s.io", "CapacityBuffer"),
+        aws::STATUS_NODE_CLASS => ("karpenter.k8s.aws", "EC2NodeClass"),
+        azure::STATUS_NODE_CLASS => ("karpenter.azure.com", "AKSNodeClass"),
+        _ => return None,
+    })
+}
+
 /// Controllers of the provider of simulated nodes.
 pub mod kwok {
     use super::define;

@@ -27,6 +27,7 @@ use engine::zones::{Zones, effective_zones};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join, join_all};
 use jiff::SignedDuration;
+use parking_lot::Mutex;
 use runtime::Error;
 use runtime::compute::compute;
 use runtime::controller::{Again, Controller, Outcome as Reconciled, Reconcile};
@@ -40,6 +41,7 @@ use tokio::time::Instant;
 use super::batcher::Batcher;
 use super::create::{about, create, nominate};
 use super::outcome::{Outcome, Pending, ignored_pods, outcome};
+use super::wishes::Said;
 use crate::Context;
 use crate::capacity_buffer::room::{self, Placement};
 use crate::catalogue::{self, Types};
@@ -61,6 +63,7 @@ struct Provisioner {
     /// A claim has changed, so that there may be nothing to wait for any more.
     launched: Arc<Notify>,
     passes: AtomicU64,
+    said: Mutex<Said>,
 }
 
 impl Reconcile for Provisioner {
@@ -143,6 +146,9 @@ impl Provisioner {
             compute(move || look(&context, &types)).await
         };
         self.tell_ignored(&looked);
+        if context.settings.preference_policy == PreferencePolicy::Respect {
+            self.said.lock().tell(&looked.snapshot, context.now());
+        }
         if looked.snapshot.pods.is_empty() {
             context.metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], 0.0);
             tell_zones(&context.metrics, Zones::default());
@@ -351,6 +357,6 @@ pub(super) fn controller(context: &Context, batcher: &Arc<Batcher>) -> Controlle
     let queue = Arc::new(Queue::new(Backoff::millis(5, 10_000)));
     queue.add(Key::cluster(PROVISIONER));
     let batcher = Arc::clone(batcher);
-    let provisioner = Provisioner { context: context.clone(), batcher, launched, passes: AtomicU64::new(0) };
+    let provisioner = Provisioner { context: context.clone(), batcher, launched, passes: AtomicU64::new(0), said: Mutex::default() };
     Wiring::new(PROVISIONER, 1).on(queue, Arc::new(provisioner))
 }

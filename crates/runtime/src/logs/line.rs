@@ -8,7 +8,18 @@ use tracing::Level;
 use tracing::field::{Field, Visit};
 
 /// Fields whose values are names of objects; they become objects themselves.
-const OBJECTS: [&str; 4] = ["NodeClaim", "Node", "NodePool", "Pod"];
+const OBJECTS: [&str; 8] = [
+    "NodeClaim",
+    "Node",
+    "NodePool",
+    "Pod",
+    "DaemonSet",
+    "CapacityBuffer",
+    "EC2NodeClass",
+    "AKSNodeClass",
+];
+/// Of controllers' spans: the kind of what is reconciled.
+const KIND: &str = "controllerKind";
 /// Of controllers' spans: what is reconciled.
 const KEY: &str = "key";
 const ERROR: &str = "error";
@@ -45,11 +56,18 @@ impl Fields {
         }
     }
 
+    fn says(&self, name: &str, text: &str) -> bool {
+        self.fields.iter().any(|(known, value)| *known == name && value == text)
+    }
+
     fn text(&mut self, name: &'static str, text: &str) {
         let (namespace, object) = text.split_once('/').unwrap_or(("", text));
         match name {
             MESSAGE => text.clone_into(&mut self.message),
             KEY => {
+                if let Some(kind) = OBJECTS.iter().find(|kind| self.says(KIND, kind)) {
+                    self.text(kind, text);
+                }
                 self.put("namespace", namespace.into());
                 self.put("name", object.into());
             }
