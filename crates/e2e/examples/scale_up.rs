@@ -24,7 +24,8 @@ use controlplane::{KubeletOptions, NodeSelection, Options};
 use e2e::ControlPlane;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde_json::{Value, json};
+use serde_json::Value;
+use testkit::workload::workload;
 use tokio::runtime::Runtime;
 
 /// The clock ticks of `/proc/*/stat` per second, on every Linux there is.
@@ -251,50 +252,6 @@ fn start(plane: &ControlPlane, program: &Path) -> Result<Running> {
         .env("SYSTEM_NAMESPACE", "kube-system")
         .stdout(Stdio::null());
     Ok(Running(command.spawn().with_context(|| format!("starting {}", program.display()))?))
-}
-
-/// Deployments of many sizes; a third is spread over zones, a third over nodes.
-fn workload(pods: usize, deployments: usize) -> Value {
-    let items: Vec<Value> = (0..deployments)
-        .map(|number| {
-            let name = format!("d{number}");
-            let replicas = pods / deployments + usize::from(number < pods % deployments);
-            let cpu = [100, 250, 500, 750, 1000, 2000][number % 6];
-            let memory = [128, 512, 1024, 4096][number % 4];
-            let key = match number % 3 {
-                0 => Some("topology.kubernetes.io/zone"),
-                1 => Some("kubernetes.io/hostname"),
-                _ => None,
-            };
-            let spread: Vec<Value> = key
-                .map(|key| {
-                    json!({
-                        "maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
-                        "labelSelector": {"matchLabels": {"app": name}},
-                    })
-                })
-                .into_iter()
-                .collect();
-            json!({
-                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-                "spec": {
-                    "replicas": replicas,
-                    "selector": {"matchLabels": {"app": name}},
-                    "template": {
-                        "metadata": {"labels": {"app": name}},
-                        "spec": {
-                            "topologySpreadConstraints": spread,
-                            "containers": [{
-                                "name": "main", "image": "registry.k8s.io/pause:3.10",
-                                "resources": {"requests": {"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")}},
-                            }],
-                        },
-                    },
-                },
-            })
-        })
-        .collect();
-    json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 async fn client(plane: &ControlPlane) -> Result<Client> {

@@ -16,6 +16,7 @@
 
 pub mod scenarios;
 pub mod stage;
+pub mod workload;
 mod world;
 
 pub use world::{Builder, World};
