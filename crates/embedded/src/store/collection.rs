@@ -9,7 +9,7 @@ use super::watchers::Watchers;
 
 /// How much text of former states the history of a collection holds at most: clients that come back within a minute
 /// find what they missed, and a thousand pods that start do not fill the memory.
-const MOST: usize = 2 * 1024 * 1024;
+const MOST: usize = 1024 * 1024;
 
 /// One change of a collection.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Object;
 
 /// How much text the kept objects have at most; as JSON in memory it is about ten times as much.
-const MOST: usize = 256 * 1024;
+const MOST: usize = 96 * 1024;
 
 /// The latest objects, oldest first.
 #[derive(Debug, Default)]
