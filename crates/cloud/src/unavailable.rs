@@ -115,18 +115,21 @@ impl Inner {
         }
     }
 
-    fn covers(&self, now: Timestamp, asked: &Asked<'_>, place: &str) -> bool {
-        // Each part is named or left out.
-        (0..8_u8).any(|named| {
-            let part = |bit: u8, text: &str| if named & bit == 0 { "" } else { text }.into();
-            let scope = Scope {
-                instance_type: part(1, asked.instance_type),
-                zone: part(2, asked.zone),
-                capacity_type: part(4, asked.capacity_type),
-                place: place.into(),
-            };
-            self.until.get(&scope).is_some_and(|until| *until > now)
-        })
+    /// Where notes say that something like this is missing. Notes are in the order of instance types.
+    fn places<'a>(&'a self, now: Timestamp, asked: &'a Asked<'_>) -> impl Iterator<Item = &'a str> {
+        let about = |name: &'a str| {
+            let first = Scope { instance_type: name.into(), ..Scope::default() };
+            self.until.range(first..).take_while(move |(scope, _)| &*scope.instance_type == name)
+        };
+        let is_any_or = |part: &str, wanted: &str| part.is_empty() || part == wanted;
+        about("")
+            .chain(about(asked.instance_type))
+            .filter(move |(scope, until)| {
+                **until > now
+                    && is_any_or(&scope.zone, asked.zone)
+                    && is_any_or(&scope.capacity_type, asked.capacity_type)
+            })
+            .map(|(scope, _)| &*scope.place)
     }
 }
 
@@ -176,11 +179,16 @@ impl UnavailableOfferings {
         if inner.until.is_empty() {
             return false;
         }
-        let whole = asked.place.split_once('/').map_or("", |(whole, _)| whole);
-        let places = [whole, asked.place].into_iter().filter(|place| !place.is_empty());
-        std::iter::once("").chain(places).any(|place| inner.covers(now, asked, place))
-            || (!asked.subnets.is_empty()
-                && asked.subnets.iter().all(|subnet| inner.covers(now, asked, subnet)))
+        let is_here = |place: &str| {
+            place.is_empty()
+                || asked
+                    .place
+                    .strip_prefix(place)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_full = |subnet: &&str| inner.places(now, asked).any(|place| place == *subnet);
+        inner.places(now, asked).any(is_here)
+            || (!asked.subnets.is_empty() && asked.subnets.iter().all(is_full))
     }
 
     /// Changes whenever the answers do: a catalogue that was made with another number is out of date.

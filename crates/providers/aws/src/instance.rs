@@ -12,14 +12,16 @@ mod filters;
 mod fleet;
 mod machine;
 mod node_claim;
+mod orphans;
 mod plan;
 pub mod provider_id;
 mod subnets;
 
-pub use failures::{Effect, Failed, classify, effects, failure, of_call};
+pub use failures::{Effect, Failed, classify, effects, failure, metric_labels, of_call};
 pub use filters::filter;
 pub use fleet::{NoOverrides, batch_key, request};
 pub use machine::{Machine, Reservation};
 pub use node_claim::{launch_annotations, node_claim};
+pub use orphans::orphans;
 pub use plan::{LaunchPlan, TooFewTypes, lacks_flexibility, plan, truncate};
 pub use subnets::{ChosenSubnet, SubnetAddresses};

@@ -7,6 +7,7 @@
 
 pub mod expressions;
 mod fields;
+mod parse;
 mod resolve;
 mod support;
 pub mod validate;

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::aws::{
-    CapacityReservation as Found, CapacityReservationSelectorTerm, InstanceMatchCriteria, ReservationState,
-    ReservationType, SecurityGroup as FoundGroup, SecurityGroupSelectorTerm, Subnet as FoundSubnet,
-    SubnetSelectorTerm,
+    CapacityReservation as Found, CapacityReservationSelectorTerm, InstanceMatchCriteria,
+    PlacementGroupSelector, ReservationState, ReservationType, SecurityGroup as FoundGroup,
+    SecurityGroupSelectorTerm, Subnet as FoundSubnet, SubnetSelectorTerm,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::port::{CapacityReservation, Filter, SecurityGroup, Subnet};
+use crate::port::{CapacityReservation, Filter, PlacementGroupQuery, SecurityGroup, Subnet};
 
 /// How long before its end a capacity block is no longer used: EC2 takes instances away half an hour before.
 const BLOCK_ENDS_EARLY: SignedDuration = SignedDuration::from_mins(40);
@@ -60,6 +60,13 @@ pub fn reservation_queries(terms: &[CapacityReservationSelectorTerm]) -> Vec<Res
         Some(ReservationQuery { ids: Vec::new(), filters })
     };
     terms.iter().filter_map(query).collect()
+}
+
+/// What is asked to find a placement group; nothing if none is selected.
+pub fn placement_group_query(selector: Option<&PlacementGroupSelector>) -> Option<PlacementGroupQuery> {
+    let PlacementGroupSelector { name, id } = selector?;
+    let by_id = id.clone().map(PlacementGroupQuery::Id);
+    by_id.or_else(|| name.clone().map(PlacementGroupQuery::Name))
 }
 
 fn pooled(name: &str, values: BTreeSet<&str>) -> Option<Vec<Filter>> {

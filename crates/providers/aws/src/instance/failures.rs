@@ -8,6 +8,7 @@ use cloud::Error;
 use cloud::unavailable::Scope;
 
 use super::plan::LaunchPlan;
+use super::subnets::ChosenSubnet;
 use crate::instance_type;
 use crate::port::error::{
     INSUFFICIENT_FREE_ADDRESSES, SPOT_ROLE_NOT_PERMITTED, is_spread_limit, is_unfulfillable,
@@ -87,6 +88,18 @@ fn of_error(failed: &Failed<'_>, error: &FleetError) -> Vec<Effect> {
         }
     }
     all
+}
+
+/// What metrics say about an error of a launch: zone, the ID of the zone, capacity type and reason.
+pub fn metric_labels<'a>(
+    plan: &LaunchPlan,
+    subnets: &'a [ChosenSubnet],
+    error: &'a FleetError,
+) -> [&'a str; 4] {
+    let zone = error.place.zone.as_deref().unwrap_or_default();
+    let id = subnets.iter().find(|subnet| subnet.zone == zone).map_or("", |subnet| subnet.zone_id.as_str());
+    let (reason, _) = classify(&format!("{}: {}", error.code, error.message));
+    [zone, id, plan.capacity_type, reason]
 }
 
 /// What the claim is told if nothing was launched.

@@ -6,6 +6,7 @@ use api::names::labels::{self, aws};
 use api::names::values::capacity_type;
 use api::nodeclaim::NodeClaim;
 use cluster::instance_types::{InstanceType, Wanted};
+use runtime::settings::MinValuesPolicy;
 
 use crate::node_class::Class;
 use crate::requirements::within;
@@ -29,11 +30,13 @@ pub struct LaunchPlan {
 #[error("minValues requirement is not met for label(s) (label(s)=[{0}])")]
 pub struct TooFewTypes(String);
 
-/// The types that are tried: the cheapest. Fails if they have less choice than the claim wants.
+/// The types that are tried: the cheapest. Fails if they have less choice than the claim wants, unless that is
+/// only a wish.
 pub fn truncate(
     claim: &NodeClaim,
     wanted: &mut Wanted<'_>,
     types: Vec<InstanceType>,
+    policy: MinValuesPolicy,
 ) -> Result<Vec<InstanceType>, TooFewTypes> {
     let mut priced: Vec<(f64, InstanceType)> = types
         .into_iter()
@@ -57,7 +60,7 @@ pub fn truncate(
         })
         .map(|requirement| requirement.key.as_str())
         .collect();
-    if lacking.is_empty() {
+    if lacking.is_empty() || policy == MinValuesPolicy::BestEffort {
         Ok(kept)
     } else {
         Err(TooFewTypes(lacking.into_iter().collect::<Vec<_>>().join(" ")))

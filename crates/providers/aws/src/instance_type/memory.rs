@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 
 use api::aws::Ami;
+use api::labels::LabelSets;
+use api::shared::Requirement;
 use units::Quantity;
 
+use crate::ami::Mapping;
 use crate::hash::Hasher;
+use crate::node_class::Class;
+use crate::requirements::within;
 
 /// The memory that nodes were seen to have, by instance type and images.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +42,20 @@ impl Learned {
     pub fn from_entries(entries: impl IntoIterator<Item = (String, Quantity)>) -> Self {
         Self(entries.into_iter().collect())
     }
+}
+
+/// Whether the memory of a node says something about its type: only if it runs the image that nodes of its type
+/// are started from today.
+pub fn is_telling(
+    class: &Class<'_>,
+    node_labels: &BTreeMap<String, String>,
+    image: &str,
+    sets: &LabelSets,
+) -> bool {
+    let labels: Vec<Requirement> =
+        node_labels.iter().map(|(key, value)| within(key, [value.as_str()])).collect();
+    let chosen = Mapping::new(&class.status.amis, sets).image_for(&labels);
+    chosen.is_some_and(|chosen| chosen.id == image)
 }
 
 fn key(instance_type: &str, images: &str) -> String {

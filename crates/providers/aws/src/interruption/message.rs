@@ -110,7 +110,8 @@ pub fn parse(body: &str) -> Result<Notice, NotUnderstood> {
         ("aws.ec2", STATE) => (state_kind(&detail.state), vec![detail.instance_id]),
         _ => health(&detail),
     };
-    let instances = if kind == Kind::NoOp { Vec::new() } else { instances };
+    let is_named = |id: &String| kind != Kind::NoOp && !id.is_empty();
+    let instances = instances.into_iter().filter(is_named).collect();
     Ok(Notice { kind, instances, time })
 }
 
@@ -141,7 +142,7 @@ fn health(detail: &Detail) -> (Kind, Vec<String>) {
         return (Kind::NoOp, Vec::new());
     }
     let instances = detail.affected_entities.iter().map(|entity| entity.entity_value.clone());
-    (Kind::ScheduledChange, instances.filter(|id| !id.is_empty()).collect())
+    (Kind::ScheduledChange, instances.collect())
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Expressions in CEL in the kubelet's settings, worked out for each instance type.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Program, Value};
 use units::Quantity;
 
+use super::parse::parse;
 use super::{Invalid, Kubelet, MaxPods};
 
 /// What expressions know about an instance type.
@@ -91,17 +93,14 @@ pub(super) fn is_amount(text: &str) -> bool {
 
 fn compile(field: &str, text: &str) -> Result<Program, Invalid> {
     let invalid = |message: String| Invalid { field: field.to_owned(), message };
-    let program = Program::compile(text).map_err(|error| {
-        let error = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        invalid(format!("invalid expression {text:?}: {error}"))
-    })?;
+    let program = parse(text).map_err(|why| invalid(format!("invalid expression {text:?}: {why}")))?;
     let references = program.references();
     if let Some(name) = references.variables().into_iter().find(|name| !NAMES.contains(name)) {
         let known = NAMES.join(", ");
         return Err(invalid(format!("invalid expression {text:?}: unknown name {name}, expected {known}")));
     }
     // There is no way to know the type of an expression but to work it out for some machine.
-    match outcome(&program, &SAMPLE) {
+    match outcome(&program, &Scope::new(&SAMPLE).0) {
         Ok(_) | Err(Failure::Value(_)) => Ok(program),
         Err(Failure::Kind(message)) => Err(invalid(format!("invalid expression {text:?}: {message}"))),
     }
@@ -115,24 +114,43 @@ enum Failure {
     Value(String),
 }
 
-/// The result of an expression as a whole number.
-pub(super) fn evaluate(program: &Program, variables: &Variables<'_>) -> Result<i64, String> {
-    outcome(program, variables).map_err(|failure| match failure {
-        Failure::Kind(message) | Failure::Value(message) => message,
-    })
+/// What expressions know and can do.
+pub(super) struct Scope(Context<'static>);
+
+impl Scope {
+    pub(super) fn new(variables: &Variables<'_>) -> Self {
+        let mut context = Context::default();
+        context.add_function("max", |ftx: &FunctionContext<'_, '_>| extreme(ftx, f64::max, i64::max));
+        context.add_function("min", |ftx: &FunctionContext<'_, '_>| extreme(ftx, f64::min, i64::min));
+        let Variables { vcpus, memory_mib, default_enis, ips_per_eni, max_pods, instance_type } = *variables;
+        let numbers = [vcpus, memory_mib, default_enis, ips_per_eni, max_pods];
+        for (name, number) in NAMES.iter().zip(numbers) {
+            context.add_variable_from_value(*name, number);
+        }
+        context.add_variable_from_value("instance_type", instance_type.to_owned());
+        Self(context)
+    }
+
+    /// The same for another number of pods.
+    pub(super) fn set_max_pods(&mut self, max_pods: i64) {
+        self.0.add_variable_from_value("max_pods", max_pods);
+    }
+
+    /// The result of an expression as a whole number.
+    pub(super) fn evaluate(&self, program: &Program) -> Result<i64, String> {
+        outcome(program, &self.0).map_err(|failure| match failure {
+            Failure::Kind(message) | Failure::Value(message) => message,
+        })
+    }
 }
 
-fn outcome(program: &Program, variables: &Variables<'_>) -> Result<i64, Failure> {
-    let mut context = Context::default();
-    context.add_function("max", |ftx: &FunctionContext<'_, '_>| extreme(ftx, f64::max, i64::max));
-    context.add_function("min", |ftx: &FunctionContext<'_, '_>| extreme(ftx, f64::min, i64::min));
-    let Variables { vcpus, memory_mib, default_enis, ips_per_eni, max_pods, instance_type } = *variables;
-    let numbers = [vcpus, memory_mib, default_enis, ips_per_eni, max_pods];
-    for (name, number) in NAMES.iter().zip(numbers) {
-        context.add_variable_from_value(*name, number);
-    }
-    context.add_variable_from_value("instance_type", instance_type.to_owned());
-    match program.execute(&context) {
+fn outcome(program: &Program, context: &Context<'_>) -> Result<i64, Failure> {
+    // The library does not expect the one number that has no opposite.
+    let result = catch_unwind(AssertUnwindSafe(|| program.execute(context)));
+    let Ok(result) = result else {
+        return Err(Failure::Value("the numbers are too large".to_owned()));
+    };
+    match result {
         Ok(Value::Int(number)) => Ok(number),
         Ok(Value::Float(number)) if number.is_finite() => whole(number),
         Ok(Value::Float(number)) => Err(Failure::Value(format!("the result is {number}"))),
@@ -197,7 +215,7 @@ mod tests {
 
     #[track_caller]
     fn result(text: &str) -> Result<i64, String> {
-        evaluate(&compiled(text).unwrap(), &SAMPLE)
+        Scope::new(&SAMPLE).evaluate(&compiled(text).unwrap())
     }
 
     #[test]
@@ -232,13 +250,50 @@ mod tests {
             max_pods: 737,
             instance_type: "u-24tb1.112xlarge",
         };
-        assert_eq!(evaluate(&program, &large), Ok(255 + 11 * 737 + 251_658));
+        assert_eq!(Scope::new(&large).evaluate(&program), Ok(255 + 11 * 737 + 251_658));
     }
 
     #[test]
     fn values_that_have_no_result_are_said() {
         for text in ["vcpus / 0", "vcpus % (vcpus - 2)", "1.0 / 0.0", "0.0 / 0.0", "1e300 * 1e300", "1e19"] {
             assert!(result(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_written_ends_the_process() {
+        let around = |before: &str, count: usize, after: &str| {
+            format!("{}1{}", before.repeat(count), after.repeat(count))
+        };
+        let plus = |count: usize| format!("1{}", "+1".repeat(count));
+        for text in [
+            around("(", 499, ")"),
+            around("(", 5000, ")"),
+            around("-", 990, ""),
+            around("!", 990, ""),
+            around("[", 499, "]"),
+            around("max(1,", 140, ")"),
+            around("true?1:", 140, ""),
+            plus(23),
+            plus(24),
+            plus(499),
+            "[".repeat(1000),
+        ] {
+            let _ = compiled(&text).map(|program| Scope::new(&SAMPLE).evaluate(&program));
+        }
+        assert!(compiled(&plus(23)).is_ok() && compiled(&plus(24)).unwrap_err().contains("levels deep"));
+        assert!(compiled("[1].map(x, x)[0]").unwrap_err().contains("loops"));
+        for text in [
+            "-9223372036854775807 - 2",
+            "(0 - 9223372036854775807 - 1) / (0 - 1)",
+            "(0 - 9223372036854775807 - 1) % (0 - 1)",
+            "-(0 - 9223372036854775807 - 1)",
+            "int(1e300)",
+            "9223372036854775807 * 2",
+            "int('x')",
+        ] {
+            let result = compiled(text).map(|program| Scope::new(&SAMPLE).evaluate(&program));
+            assert!(!matches!(result, Ok(Ok(number)) if number > 0), "{text}: {result:?}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube_cel::cel::Program;
 
-use super::expressions::{Variables, evaluate, is_amount};
+use super::expressions::{Scope, Variables, is_amount};
 use super::{Invalid, Kubelet};
 use crate::instance_type::pods;
 use crate::node_class::Class;
@@ -54,26 +54,26 @@ fn resolve(
     let Some(expressions) = class.expressions.as_ref().filter(|all| !all.is_empty()) else {
         return Ok((resolved, Vec::new()));
     };
-    let mut variables = Variables {
+    let mut scope = Scope::new(&Variables {
         vcpus: i64::from(info.vcpus),
         memory_mib: info.memory_mib,
         default_enis: info.default_card_interfaces(),
         ips_per_eni: info.ipv4_per_interface(),
         max_pods: pods::count(class, info, resolved.max_pods, reserved),
         instance_type: &info.name,
-    };
+    });
     if let Some(program) = &expressions.max_pods {
         let invalid = |message: String| Invalid {
             field: "maxPods".to_owned(),
             message: format!("evaluating for instance type {}, {message}", info.name),
         };
-        let most = evaluate(program, &variables).map_err(invalid)?;
+        let most = scope.evaluate(program).map_err(invalid)?;
         let most = i32::try_from(most)
             .ok()
             .filter(|most| *most >= 0)
             .ok_or_else(|| invalid(format!("the result {most} is not between 0 and {}", i32::MAX)))?;
         resolved.max_pods = Some(most);
-        variables.max_pods = pods::count(class, info, resolved.max_pods, reserved);
+        scope.set_max_pods(pods::count(class, info, resolved.max_pods, reserved));
     }
     let mut mistakes = Vec::new();
     for (field, programs, amounts) in [
@@ -81,7 +81,7 @@ fn resolve(
         ("systemReserved", &expressions.system_reserved, &mut resolved.system_reserved),
     ] {
         for (name, program) in programs {
-            match amount(name, program, &variables) {
+            match amount(name, program, &scope) {
                 Ok(amount) => {
                     amounts.insert(name.clone(), amount);
                 }
@@ -101,8 +101,8 @@ fn amounts(written: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 /// An amount of a resource, rounded up so that machines that hardly differ get the same.
-fn amount(name: &str, program: &Program, variables: &Variables<'_>) -> Result<String, String> {
-    let number = evaluate(program, variables)?;
+fn amount(name: &str, program: &Program, scope: &Scope) -> Result<String, String> {
+    let number = scope.evaluate(program)?;
     let number = u64::try_from(number).map_err(|_| format!("the result {number} is negative"))?;
     Ok(written(name, number))
 }

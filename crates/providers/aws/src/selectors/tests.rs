@@ -53,6 +53,17 @@ fn reservations_are_found_by_id_or_by_what_they_are_but_not_by_owner_alone() {
 }
 
 #[test]
+fn a_placement_group_is_found_by_id_or_name() {
+    let query = |selector: Value| {
+        let selector: Option<PlacementGroupSelector> = serde_json::from_value(selector).unwrap();
+        placement_group_query(selector.as_ref())
+    };
+    assert_eq!(query(json!({"id": "pg-1"})), Some(PlacementGroupQuery::Id("pg-1".to_owned())));
+    assert_eq!(query(json!({"name": "n"})), Some(PlacementGroupQuery::Name("n".to_owned())));
+    assert_eq!((query(json!({})), query(Value::Null)), (None, None));
+}
+
+#[test]
 fn subnets_with_most_addresses_come_first_and_each_once() {
     let subnet = |id: &str, free| Subnet {
         id: id.to_owned(),
@@ -108,5 +119,4 @@ fn a_reservation_in_words_that_nobody_knows_does_not_hide_the_others() {
             "capacity reservation d has unknown type \"new\"",
         ]
     );
-    let _: Value = json!(found);
 }

@@ -5,6 +5,7 @@ use api::names::resources;
 use api::nodeclaim::NodeClaim;
 use aws::instance::{filter, lacks_flexibility, plan, truncate};
 use cluster::instance_types::{InstanceType, Offering};
+use runtime::settings::MinValuesPolicy;
 use serde_json::json;
 use units::Resources;
 
@@ -207,16 +208,19 @@ fn a47_the_sixty_cheapest_types_are_tried_if_that_is_choice_enough() {
             each
         })
         .collect();
+    let strict = MinValuesPolicy::Strict;
     let mut choosy = claim(&[(labels::INSTANCE_TYPE, "Exists", &[])]);
-    let kept = truncate(&choosy, &mut wanted(&choosy), all.clone()).unwrap();
+    let kept = truncate(&choosy, &mut wanted(&choosy), all.clone(), strict).unwrap();
     assert_eq!((kept.len(), kept[0].name.as_str(), kept[59].name.as_str()), (60, "type-69", "type-10"));
     choosy.spec.requirements[0].min_values = Some(60);
-    assert_eq!(truncate(&choosy, &mut wanted(&choosy), all.clone()).unwrap().len(), 60);
+    assert_eq!(truncate(&choosy, &mut wanted(&choosy), all.clone(), strict).unwrap().len(), 60);
     choosy.spec.requirements[0].min_values = Some(61);
     assert_eq!(
-        truncate(&choosy, &mut wanted(&choosy), all).unwrap_err().to_string(),
+        truncate(&choosy, &mut wanted(&choosy), all.clone(), strict).unwrap_err().to_string(),
         "minValues requirement is not met for label(s) (label(s)=[node.kubernetes.io/instance-type])"
     );
+    let relaxed = truncate(&choosy, &mut wanted(&choosy), all, MinValuesPolicy::BestEffort);
+    assert_eq!(relaxed.unwrap().len(), 60);
 }
 
 #[test]

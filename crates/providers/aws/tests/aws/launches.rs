@@ -5,7 +5,7 @@ use api::names::values::capacity_type::{ON_DEMAND, RESERVED, SPOT};
 use api::nodeclaim::NodeClaim;
 use aws::instance::{
     ChosenSubnet, Effect, Failed, LaunchPlan, NoOverrides, SubnetAddresses, batch_key, classify, effects,
-    failure, filter, of_call, plan, request,
+    failure, filter, metric_labels, of_call, plan, request,
 };
 use aws::launch_template::{Launch, templates};
 use aws::node_class::Class;
@@ -388,4 +388,16 @@ fn a86_errors_are_classified_by_the_first_text_that_fits() {
     let messages = ["boundary", "service control policy"]
         .map(|part| classify(&format!("AccessDenied with an explicit deny in a permissions {part}")).1);
     assert_ne!(messages[0], messages[1]);
+}
+
+#[test]
+fn a87_failed_launches_are_counted_by_place_and_reason() {
+    let mut addresses = SubnetAddresses::default();
+    let chosen = choose(&mut addresses);
+    let plan = LaunchPlan { capacity_type: SPOT, tenancy: "default", partition: None };
+    let mut known = error("VcpuLimitExceeded", "too many");
+    known.place.zone = Some(ZONES[1].to_owned());
+    assert_eq!(metric_labels(&plan, &chosen, &known), [ZONES[1], "use1-az2", SPOT, "VCPULimitExceeded"]);
+    let nowhere = FleetError { place: Place::default(), ..known };
+    assert_eq!(metric_labels(&plan, &chosen, &nowhere), ["", "", SPOT, "VCPULimitExceeded"]);
 }

@@ -11,7 +11,7 @@ use cluster::instance_types::{InstanceType, Offering};
 use serde_json::json;
 
 use crate::support::{
-    DISCOVERED, ENVIRONMENT, MarketNow, ZONES, class, info, label, node_class, only, placement_group,
+    DISCOVERED, ENVIRONMENT, MarketNow, SETS, ZONES, class, info, label, node_class, only, placement_group,
     with_reservation,
 };
 
@@ -201,4 +201,15 @@ fn a31_memory_that_was_seen_replaces_the_estimate_for_the_same_images() {
     let mut other = object.clone();
     other.status.as_mut().unwrap().amis[0].id = "ami-new".to_owned();
     assert_eq!(memory(&other), "7577Mi");
+}
+
+#[test]
+fn a32_a_node_with_an_older_image_says_nothing_about_memory() {
+    let object = node_class("AL2023", &json!({}));
+    let is_telling = |arch: &str, image: &str| {
+        let labels = [(labels::ARCH.to_owned(), arch.to_owned())].into();
+        aws::instance_type::memory::is_telling(&class(&object), &labels, image, &SETS)
+    };
+    assert!(is_telling("amd64", "ami-amd") && is_telling("arm64", "ami-arm"));
+    assert!(!is_telling("amd64", "ami-arm") && !is_telling("amd64", "ami-old") && !is_telling("s390x", ""));
 }
