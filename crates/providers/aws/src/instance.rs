@@ -6,6 +6,7 @@
 //!   NodeClaim ◄── Machine ◄── instances          what is not to be had ◄── errors of the fleet
 //! ```
 
+mod batch;
 pub mod drift;
 mod failures;
 mod filters;
@@ -15,8 +16,10 @@ mod node_claim;
 mod orphans;
 mod plan;
 pub mod provider_id;
+pub mod relabel;
 mod subnets;
 
+pub use batch::share;
 pub use failures::{Effect, Failed, classify, effects, failure, metric_labels, of_call};
 pub use filters::filter;
 pub use fleet::{NoOverrides, batch_key, request};

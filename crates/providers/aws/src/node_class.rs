@@ -4,6 +4,11 @@ use api::aws::{
     AmiFamily, CapacityReservation, EC2NodeClass, EC2NodeClassSpec, EC2NodeClassStatus, InterfaceType,
 };
 
+use api::names::conditions::READY;
+use api::names::reasons::aws as reasons;
+use api::shared::ConditionStatus;
+use cloud::Error;
+
 use crate::family::Family;
 use crate::kubelet::{Expressions, Invalid, Kubelet};
 use crate::port::PlacementGroup;
@@ -96,6 +101,27 @@ impl<'a> Class<'a> {
     }
 }
 
+/// Whether instances can be launched with a NodeClass, and what the claim is told if not.
+pub fn readiness(object: &EC2NodeClass) -> Result<(), Error> {
+    let conditions = object.status.iter().flat_map(|status| &status.conditions);
+    let ready = conditions.into_iter().find(|condition| condition.type_ == READY);
+    match ready.map(|condition| (condition.status, condition)) {
+        Some((ConditionStatus::False, condition)) => Err(Error::NodeClassNotReady(condition.message.clone())),
+        Some((ConditionStatus::True, condition))
+            if object.metadata.generation.unwrap_or_default() != condition.observed_generation =>
+        {
+            Err(Error::NodeClassNotReady(
+                "the conditions of the EC2NodeClass are about an older generation".to_owned(),
+            ))
+        }
+        Some((ConditionStatus::True, _)) => Ok(()),
+        Some((ConditionStatus::Unknown, _)) | None => Err(Error::Create {
+            reason: reasons::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
+            message: "whether the EC2NodeClass is ready is not known yet".to_owned(),
+        }),
+    }
+}
+
 /// The zones of the subnets, in the order of their first subnet.
 fn zones(status: &EC2NodeClassStatus) -> Vec<Zone<'_>> {
     let mut zones: Vec<Zone<'_>> = Vec::new();
@@ -113,6 +139,29 @@ mod tests {
     use api::aws::Subnet;
 
     use super::*;
+
+    #[test]
+    fn a_class_must_be_ready_at_its_present_generation() {
+        let result = |status: &str, generation: i64| {
+            let object: EC2NodeClass = serde_json::from_value(serde_json::json!({
+                "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass",
+                "metadata": {"name": "a", "generation": 2},
+                "spec": {"amiSelectorTerms": [], "subnetSelectorTerms": [], "securityGroupSelectorTerms": []},
+                "status": {"conditions": [{
+                    "type": "Ready", "status": status, "reason": "r", "message": "AMIsReady=False",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation,
+                }]},
+            }))
+            .unwrap();
+            readiness(&object)
+        };
+        assert_eq!(result("True", 2), Ok(()));
+        assert!(matches!(result("True", 1), Err(Error::NodeClassNotReady(_))));
+        assert_eq!(result("False", 2), Err(Error::NodeClassNotReady("AMIsReady=False".to_owned())));
+        let Err(Error::Create { reason, .. }) = result("Unknown", 2) else { panic!("no reason") };
+        assert_eq!(reason, "NodeClassReadinessUnknown");
+        assert!(matches!(readiness(&EC2NodeClass::default()), Err(Error::Create { .. })));
+    }
 
     #[test]
     fn subnets_are_grouped_by_zone_even_if_the_ids_of_zones_are_not_known() {

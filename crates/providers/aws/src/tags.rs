@@ -70,3 +70,29 @@ pub fn missing(instance: &Tags, claim: &str, node: &str, cluster: &str) -> Tags 
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_gets_the_tags_that_it_lacks_and_keeps_its_own() {
+        let all = [("Name", "node-1"), ("karpenter.sh/nodeclaim", "claim-1"), ("eks:eks-cluster-name", "c")];
+        for present in 0..8_u8 {
+            let has = |index: usize| present & (1 << index) != 0;
+            let tags: Tags = all
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| has(*index))
+                .map(|(_, (key, _))| ((*key).to_owned(), "own".to_owned()))
+                .collect();
+            let expected: Tags = all
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| !has(*index))
+                .map(|(_, (key, value))| ((*key).to_owned(), (*value).to_owned()))
+                .collect();
+            assert_eq!(missing(&tags, "claim-1", "node-1", "c"), expected, "{present}");
+        }
+    }
+}

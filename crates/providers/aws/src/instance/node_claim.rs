@@ -16,12 +16,9 @@ use units::Resources;
 
 use super::machine::Machine;
 use super::provider_id;
+use super::relabel::OF_RESERVATIONS;
 use crate::node_class::Class;
 use crate::port::PlacementStrategy;
-
-/// Labels of reservations: a type may have several of them, an instance has its own.
-const OF_RESERVATIONS: [&str; 3] =
-    [aws::CAPACITY_RESERVATION_ID, aws::CAPACITY_RESERVATION_TYPE, aws::CAPACITY_RESERVATION_INTERRUPTIBLE];
 
 /// What a claim is told about the NodeClass that its instance was launched with.
 pub fn launch_annotations(class: &Class<'_>, ca_bundle: Option<&str>) -> BTreeMap<String, String> {
@@ -63,6 +60,7 @@ fn node_labels(
     instance_type: Option<&InstanceType>,
     class: Option<&Class<'_>>,
 ) -> BTreeMap<String, String> {
+    // A type may have several reservations, an instance has its own.
     let of_type = instance_type.into_iter().flat_map(|each| &each.requirements);
     let mut all: BTreeMap<String, String> = of_type
         .filter(|label| !OF_RESERVATIONS.contains(&label.key.as_str()))

@@ -267,17 +267,17 @@ mod tests {
         };
         let plus = |count: usize| format!("1{}", "+1".repeat(count));
         for text in [
-            around("(", 499, ")"),
+            around("(", 60, ")"),
             around("(", 5000, ")"),
-            around("-", 990, ""),
-            around("!", 990, ""),
-            around("[", 499, "]"),
-            around("max(1,", 140, ")"),
-            around("true?1:", 140, ""),
+            around("-", 300, ""),
+            around("!", 300, ""),
+            around("[", 60, "]"),
+            around("max(1,", 60, ")"),
+            around("true?1:", 60, ""),
             plus(23),
             plus(24),
-            plus(499),
-            "[".repeat(1000),
+            plus(200),
+            "[".repeat(300),
         ] {
             let _ = compiled(&text).map(|program| Scope::new(&SAMPLE).evaluate(&program));
         }
