@@ -24,5 +24,6 @@ pub mod settings;
 mod tables;
 pub mod tags;
 pub mod user_data;
+pub mod validation;
 pub mod version;
 pub mod zonal_shift;

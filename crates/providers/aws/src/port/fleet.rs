@@ -1,4 +1,5 @@
-//! Launches.
+//! Launches: fleets of type `instant` from the newest version of templates. Reservations that their owner can take
+//! back are asked for by their type `interruptible-capacity-reservation`.
 
 use super::{Tags, TemplateInterface};
 

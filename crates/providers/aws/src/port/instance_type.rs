@@ -1,4 +1,9 @@
 //! Instance types, as EC2 describes them. They can be read from a file, so that tests have the real ones.
+//!
+//! What is yes or no here has several answers in EC2: `enclaves` is NitroEnclavesSupport `supported`, `ena` is
+//! EnaSupport other than `unsupported`, `nvme` is NvmeSupport of the disks other than `unsupported`, and
+//! `ebs_bandwidth_mbps` is MaximumBandwidthInMbps where EbsOptimizedSupport is `default`. `neuron` is absent
+//! where NeuronInfo is.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,7 @@
 //! Launch templates.
+//!
+//! Whatever is in them, InstanceMetadataTags is sent as `disabled`, security groups are those of the interfaces,
+//! and for reservations the preference is `capacity-reservations-only` with the target, or `none`.
 
 use super::{Filter, Tags};
 

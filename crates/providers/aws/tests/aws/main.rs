@@ -18,3 +18,4 @@ mod oracle;
 mod support;
 mod tables;
 mod user_data;
+mod validation;
