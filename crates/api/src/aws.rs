@@ -307,6 +307,11 @@ impl AmiFamily {
     fn alias(self) -> String {
         self.as_str().to_ascii_lowercase()
     }
+
+    /// The family that an alias names, if it names one.
+    pub fn named_by_alias(name: &str) -> Option<Self> {
+        Self::WITH_ALIAS.iter().map(|(family, _)| *family).find(|family| family.alias() == name)
+    }
 }
 
 impl EC2NodeClassSpec {
@@ -317,9 +322,7 @@ impl EC2NodeClassSpec {
                 .iter()
                 .filter_map(|term| term.alias.as_deref())
                 .filter_map(|alias| alias.split('@').next())
-                .find_map(|name| {
-                    AmiFamily::WITH_ALIAS.iter().map(|(family, _)| *family).find(|f| f.alias() == name)
-                })
+                .find_map(AmiFamily::named_by_alias)
                 .unwrap_or(AmiFamily::Custom)
         })
     }

@@ -69,6 +69,18 @@ const LAYERS: &[Layer] = &[
         never: BINARY_ONLY,
     },
     Layer {
+        name: "karpenter-aws",
+        may_use: &[
+            "karpenter-units",
+            "karpenter-api",
+            "karpenter-cluster",
+            "karpenter-clock",
+            "karpenter-runtime",
+            "karpenter-cloud",
+        ],
+        never: BINARY_ONLY,
+    },
+    Layer {
         name: "karpenter-operator",
         may_use: &[
             "karpenter-units",

@@ -79,6 +79,16 @@ pub enum InstanceMatchCriteria {
     Targeted,
 }
 
+impl InstanceMatchCriteria {
+    /// The criteria's name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Targeted => "targeted",
+        }
+    }
+}
+
 /// Selects a placement group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementGroupSelector {

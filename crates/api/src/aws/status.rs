@@ -115,6 +115,16 @@ pub enum ReservationType {
     CapacityBlock,
 }
 
+impl ReservationType {
+    /// The type's name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::CapacityBlock => "capacity-block",
+        }
+    }
+}
+
 /// Whether a reservation is about to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,29 @@
+//! AWS: nodes are instances of EC2.
+//!
+//! So far this is everything that is decided, and nothing that is done: [`port`] says what is needed of AWS, the
+//! other modules turn answers into instance types, images, launch templates, launches and reasons to replace
+//! nodes. None of it waits for anything, and what time it is, is a parameter.
+
+pub mod ami;
+pub mod family;
+mod hash;
+pub mod instance;
+pub mod instance_profile;
+pub mod instance_type;
+pub mod interruption;
+pub mod kubelet;
+pub mod launch_template;
+pub mod node_class;
+pub mod port;
+pub mod prices;
+pub mod repair;
+mod requirements;
+pub mod reservation_counts;
+pub mod selectors;
+pub mod settings;
+mod tables;
+pub mod tags;
+pub mod user_data;
+pub mod validation;
+pub mod version;
+pub mod zonal_shift;

@@ -1,0 +1,21 @@
+//! The decisions of the AWS provider on real instance types. Each test carries the number of its row in
+//! `docs/behaviours-aws.md`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests, with values made in place"
+)]
+
+mod drift;
+mod filters;
+mod instance_types;
+mod launch_templates;
+mod launches;
+mod machines;
+mod offerings;
+mod oracle;
+mod support;
+mod tables;
+mod user_data;
+mod validation;
