@@ -104,9 +104,25 @@ fn main() {
     let start = Instant::now();
     let moves = merge(&mut simulation, &all, &rules);
     println!("together: {:?}", start.elapsed());
-    for each in &moves {
-        println!("  {} nodes, saves {:.2} of {total:.2} $/h", each.candidates.len(), each.savings);
+    let (mut saved, mut pods, mut times) = (0.0, 0.0, 0);
+    let (mut left, mut moves) = (all, moves);
+    while !moves.is_empty() {
+        for each in &moves {
+            println!("  {} nodes, {} pods, saves {:.2} $/h", each.candidates.len(), each.pods, each.savings);
+            #[expect(clippy::cast_precision_loss, reason = "few pods")]
+            let moved = each.pods as f64;
+            (saved, pods) = (saved + each.savings, pods + moved);
+        }
+        let gone: Vec<usize> = moves.iter().flat_map(|each| each.candidates.clone()).collect();
+        let mut at = 0..;
+        left.retain(|_| at.next().is_some_and(|at| !gone.contains(&at)));
+        moves = merge(&mut simulation, &left, &rules);
+        times += 1;
     }
+    println!(
+        "after {times} times: {saved:.2} of {total:.2} $/h saved, {pods} pods moved, {:.1} for each $/h",
+        pods / saved
+    );
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());
 }

@@ -92,6 +92,8 @@ pub struct Move {
     pub verdict: Verdict,
     /// What is saved per hour.
     pub savings: f64,
+    /// How many pods move.
+    pub pods: usize,
 }
 
 /// What becomes of the pods of an answer that have no place, or none that is ready.
@@ -251,29 +253,35 @@ fn delete_together(
     rules: &dyn Rules,
 ) -> Option<Move> {
     let before = simulation.clone();
-    let mut gone: Vec<usize> = Vec::new();
+    let (mut gone, mut pods) = (Vec::new(), 0);
     for index in open {
-        let mut with = gone.clone();
-        with.push(*index);
-        if !rules.may_go(&with) {
-            continue;
-        }
-        let nodes = [all[*index].node];
-        let question = Question { saving: true, most_claims: 0, ..Question::without(&nodes) };
-        let answer = simulation.ask(&question);
-        let fits =
-            !answer.too_many_claims && answer.claims.is_empty() && unplaced(simulation, &answer).is_empty();
-        if fits {
-            simulation.adopt(&question);
-            gone = with;
+        gone.push(*index);
+        let moved = if rules.may_go(&gone) { delete(simulation, &all[*index]) } else { None };
+        match moved {
+            Some(moved) => pods += moved,
+            None => {
+                gone.pop();
+            }
         }
     }
     let savings: f64 = gone.iter().map(|index| all[*index].price).sum();
     if gone.len() > 1 && rules.is_worth(&gone, savings) {
-        return Some(Move { candidates: gone, verdict: Verdict::Delete, savings });
+        return Some(Move { candidates: gone, verdict: Verdict::Delete, savings, pods });
     }
     *simulation = before;
     None
+}
+
+/// Lets a candidate go if the others have room for its pods, and says how many these are.
+fn delete(simulation: &mut Simulation<'_>, candidate: &Candidate) -> Option<usize> {
+    let nodes = [candidate.node];
+    let question = Question { saving: true, most_claims: 0, ..Question::without(&nodes) };
+    let answer = simulation.ask(&question);
+    let fits = !answer.too_many_claims && answer.claims.is_empty() && unplaced(simulation, &answer).is_empty();
+    if fits {
+        simulation.adopt(&question);
+    }
+    fits.then_some(answer.places.len())
 }
 
 /// The longest beginning of a list that goes together, found as if a longer one were possible only where a shorter
@@ -306,14 +314,14 @@ fn replace_prefix(
     }
     let (count, verdict) = found?;
     chosen.truncate(count);
-    adopt(simulation, all, &chosen);
+    let pods = adopt(simulation, all, &chosen).places.len();
     let price = chosen.iter().map(|index| all[*index].price).sum();
     let savings = verdict.savings(price)?;
-    Some(Move { candidates: chosen, verdict, savings })
+    Some(Move { candidates: chosen, verdict, savings, pods })
 }
 
 /// Makes some candidates go for good.
-pub fn adopt(simulation: &mut Simulation<'_>, all: &[Candidate], chosen: &[usize]) {
+pub fn adopt(simulation: &mut Simulation<'_>, all: &[Candidate], chosen: &[usize]) -> Answer {
     let nodes: Vec<NodeId> = chosen.iter().map(|index| all[*index].node).collect();
-    simulation.adopt(&Question { saving: true, ..Question::without(&nodes) });
+    simulation.adopt(&Question { saving: true, ..Question::without(&nodes) })
 }

@@ -62,6 +62,13 @@ fn main() {
         let found = format!("{:?} {:?}", nodes(&world), world.list("/apis/karpenter.sh/v1/nodeclaims").len());
         if found != known {
             (known, changed) = (found, world.now());
+            let evictions = metrics.value(&PODS_EVICTION_REQUESTS, &["200"]).unwrap_or_default();
+            println!(
+                "  {:3} s: {} nodes for {:.2} $/h, {evictions} evictions",
+                changed.duration_since(start).as_secs(),
+                nodes(&world).len(),
+                price(&world)
+            );
         }
     }
     let after = price(&world);
