@@ -81,7 +81,9 @@ mod tests {
     use crate::eligibility::is_provisionable;
     use crate::file;
 
+    /// The state of what is in some YAML documents.
     fn state(text: &str) -> State {
+        let text = format!("---\n{text}");
         State::of_files(file::parse("cluster", text.as_bytes()).unwrap().objects, Provider::Kwok)
     }
 

@@ -211,18 +211,24 @@ fn all_replacements_are_created_or_none() {
 
 #[test]
 fn a_node_waits_for_all_of_its_replacements() {
-    let mut cluster = cluster("100%", &[]);
-    apart(&cluster);
-    run(&mut cluster, 5);
-    let new = new_claims(&cluster);
-    assert_eq!(new.len(), 3);
-    for claim in &new {
-        assert!(is_tainted(&cluster, "n1"));
-        assert_eq!(cluster.claims().len(), 4);
-        bring_up(&cluster, claim);
-        run(&mut cluster, 3);
+    // In whatever order they come.
+    for backwards in [false, true] {
+        let mut cluster = cluster("100%", &[]);
+        apart(&cluster);
+        run(&mut cluster, 5);
+        let mut new = new_claims(&cluster);
+        assert_eq!(new.len(), 3);
+        if backwards {
+            new.reverse();
+        }
+        for claim in &new {
+            assert!(is_tainted(&cluster, "n1"));
+            assert_eq!(cluster.claims().len(), 4);
+            bring_up(&cluster, claim);
+            run(&mut cluster, 3);
+        }
+        assert_eq!(cluster.claims().len(), 3);
     }
-    assert_eq!(cluster.claims().len(), 3);
 }
 
 #[test]
