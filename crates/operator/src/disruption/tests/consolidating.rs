@@ -191,8 +191,9 @@ fn several_nodes_that_become_one_are_counted_together() {
 
 #[test]
 fn whatever_comes_in_between_counts_for_each_node_and_is_looked_at_again() {
-    let kinds: [(&str, &str, &[(&str, &str)], f64); 3] = [
-        ("empty", "empty", &[("n1", "")], 1.0),
+    // Nodes with what their pods ask for, and how many of them are to go.
+    let kinds = [
+        ("empty", "empty", &[("n1", "")][..], 1.0),
         ("underutilized", "single", &[("n1", "1"), ("n2", "2")], 1.0),
         ("underutilized", "multi", &[("n1", "1"), ("n2", "1"), ("n3", "1")], 2.0),
     ];
@@ -212,7 +213,9 @@ fn whatever_comes_in_between_counts_for_each_node_and_is_looked_at_again() {
                 _ => {
                     let until = cluster.now() + jiff::SignedDuration::from_secs(30);
                     cluster.context.cluster.update(|state| {
-                        nodes.iter().for_each(|(node, _)| state.nominate(&format!("kwok://{node}"), until));
+                        for (node, _) in nodes {
+                            state.nominate(&format!("kwok://{node}"), until);
+                        }
                     });
                 }
             }
