@@ -240,7 +240,7 @@ mod tests {
             (budget("1", None, Some("1h")), ["budget field schedule: ", "\"1h\"", "expected"]),
             (
                 budget("1", Some("0 0 * * tue-mon"), Some("1h")),
-                ["budget field schedule: ", "tue-mon", "expected"],
+                ["budget field schedule: ", "\"tue-mon\"", "ascending range"],
             ),
         ] {
             let message = ParsedBudget::try_from(&bad).unwrap_err().to_string();
