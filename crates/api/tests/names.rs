@@ -197,3 +197,11 @@ fn metrics_have_ascending_buckets_and_distinct_labels() {
         assert!(metric.help.ends_with('.'), "{}", metric.name);
     }
 }
+
+#[test]
+fn the_help_about_reboots_names_every_result() {
+    // N9 of v1.15.
+    for result in values::REBOOT_RESULTS {
+        assert!(metrics::NODES_REBOOTS.help.contains(result), "{result}");
+    }
+}

@@ -4,6 +4,7 @@ mod disruption;
 mod live;
 mod overlays;
 mod report;
+mod rooms;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     /// Work out what happens without a node; may be repeated
     #[arg(long, value_name = "NODE", conflicts_with = "disruption")]
     remove_node: Vec<String>,
-    /// Feature gates for --disruption, such as `SpotToSpotConsolidation=true`
+    /// Feature gates, such as `CapacityBuffer=true,SpotToSpotConsolidation=true`
     #[arg(long, value_name = "GATES", env = "FEATURE_GATES", default_value = "")]
     feature_gates: String,
     /// Instance types in the format of upstream's kwok provider; 144 built-in types if not given
@@ -93,6 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.disruption || !args.remove_node.is_empty() {
         return disrupt(args);
     }
+    let gates = gates(args)?;
     let mut watch = Stopwatch::start();
     let contents = read(&args.files)?;
     let types = match &args.instance_types {
@@ -104,20 +106,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let read = watch.lap();
 
     let types: Arc<[InstanceType]> = types.into();
-    let corrected = Corrected::of(&contents.objects, &types);
+    let corrected = Corrected::of_files(&contents.objects, &types);
+    let rooms = rooms::of_files(&contents.objects, gates);
     let mut options = snapshot::Options::new(Provider::Kwok, &types);
     if let Some(Corrected { types, .. }) = &corrected {
         options.instance_types = InstanceTypes::ByPool(types);
     }
     options.scheduler_config = scheduler_config;
     options.accept_unseen_pods = true;
+    options.rooms = &rooms;
     let built = snapshot::build(&contents.objects, &options, now());
     let snapshot = watch.lap();
 
     let plan = engine::solve::solve(&built.snapshot, &solve_options(args));
     let timings = Timings { read, snapshot, solve: watch.lap() };
 
-    warn(&contents, &built, corrected.as_ref());
+    warn(&contents, corrected.as_ref());
+    rooms::warn(&rooms);
+    warn_ignored(&built);
     let rejected = built
         .ignored
         .iter()
@@ -135,10 +141,7 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
         Some(path) => kwok::read(path)?.into(),
         None => kwok::built_in().into(),
     };
-    let (gates, unknown) = Gates::parse(&args.feature_gates)?;
-    if !unknown.is_empty() {
-        bail!("unknown feature gates: {}", unknown.join(", "));
-    }
+    let gates = gates(args)?;
     let settings = Settings {
         gates,
         preference_policy: match args.preference_policy {
@@ -154,12 +157,19 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
         ..Settings::default()
     };
     let (state, corrected) = if args.files.is_empty() {
-        (live::state()?, None)
+        let state = live::state(gates)?;
+        let corrected = Corrected::of_state(&state, &types);
+        (state, corrected)
     } else {
         let contents = read(&args.files)?;
-        let corrected = Corrected::of(&contents.objects, &types);
+        let corrected = Corrected::of_files(&contents.objects, &types);
+        warn(&contents, corrected.as_ref());
+        rooms::warn_ignored(&contents.objects, gates);
         (State::of_files(contents.objects, Provider::Kwok), corrected)
     };
+    if gates.capacity_buffer {
+        rooms::warn(&cluster::buffers::rooms(&state));
+    }
     let same_for_all = || {
         let names = state.node_pools.values().filter_map(|pool| pool.metadata.name.as_deref());
         names.map(|name| (name.into(), Arc::clone(&types))).collect()
@@ -171,6 +181,14 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
     };
     crate::print(&disruption::answer(&state, &types, &Arc::new(settings), &ask, args.output, now())?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn gates(args: &Args) -> Result<Gates> {
+    let (gates, unknown) = Gates::parse(&args.feature_gates)?;
+    if !unknown.is_empty() {
+        bail!("unknown feature gates: {}", unknown.join(", "));
+    }
+    Ok(gates)
 }
 
 fn solve_options(args: &Args) -> Options {
@@ -220,9 +238,9 @@ fn render(args: &Args, report: &Report) -> Result<String> {
     }
 }
 
-/// Says what was left out; none of it stops the plan.
+/// Says what was left out of files; none of it stops the plan.
 #[expect(clippy::print_stderr, reason = "warnings go beside the plan")]
-fn warn(contents: &Contents, built: &snapshot::Built, corrected: Option<&Corrected>) {
+fn warn(contents: &Contents, corrected: Option<&Corrected>) {
     for error in &contents.errors {
         eprintln!("warning: {error}");
     }
@@ -232,6 +250,11 @@ fn warn(contents: &Contents, built: &snapshot::Built, corrected: Option<&Correct
     if !contents.skipped.is_empty() {
         eprintln!("skipped {}", contents.skipped);
     }
+}
+
+/// Says what was left out of the plan.
+#[expect(clippy::print_stderr, reason = "warnings go beside the plan")]
+fn warn_ignored(built: &snapshot::Built) {
     for ignored in built.ignored.iter().filter(|ignored| ignored.kind != "Pod") {
         eprintln!("warning: {} {}: {}", ignored.kind, object_name(ignored), ignored.reason);
     }

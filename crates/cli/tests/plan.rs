@@ -122,6 +122,14 @@ fn a_broken_object_is_named_and_hides_no_other() {
 }
 
 #[test]
+fn a_pod_that_claims_devices_is_told_that_they_are_not_supported() {
+    let claiming = pod("gpu", "{cpu: 1}").replace("spec: {", "spec: {resourceClaims: [{name: gpu}], ");
+    let output = plan(&(POOL.to_owned() + &claiming), &["-o", "json"]);
+    let text = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter";
+    assert_eq!(json(&output)["errors"]["default/gpu"], text);
+}
+
+#[test]
 fn unknown_kinds_are_listed_once_and_skipped() {
     let other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     let output = plan(&(POOL.to_owned() + other + other + &pod("web", "{cpu: 1}")), &[]);
@@ -189,4 +197,141 @@ fn overlays_of_the_file_decide_what_is_cheapest_and_bad_ones_are_told() {
     assert_eq!(claim["instanceTypes"][1], "m-8x-arm64-linux");
     let usual = plan(&cluster, &["-o", "json"]);
     assert_ne!(json(&usual)["newNodeClaims"][0]["instanceTypes"][0], "c-8x-amd64-linux");
+}
+
+const BUFFER: &str = r#"
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: t}
+template: {spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: b}
+spec: {podTemplateRef: {name: t}, replicas: 2}
+"#;
+
+const GATE: [&str; 2] = ["--feature-gates", "CapacityBuffer=true"];
+
+#[test]
+fn buffers_of_the_file_keep_room_if_the_gate_is_on() {
+    let cluster = format!("{POOL}{}{BUFFER}", pod("web", "{cpu: 1}"));
+    let output = plan(&cluster, &["-o", "json"]);
+    assert_eq!(json(&output)["pods"], 1);
+    assert!(stderr(&output).contains("1 CapacityBuffer ignored: --feature-gates CapacityBuffer=true"));
+    let output = plan(&cluster, &["-o", "json", GATE[0], GATE[1]]);
+    let plan_ = json(&output);
+    let pods: Vec<&str> = plan_["newNodeClaims"]
+        .as_array()
+        .expect("claims")
+        .iter()
+        .flat_map(|claim| claim["pods"].as_array().expect("pods"))
+        .filter_map(serde_json::Value::as_str)
+        .collect();
+    let expected = ["default/capacity-buffer-b-1", "default/capacity-buffer-b-2", "default/web"];
+    assert!(expected.iter().all(|name| pods.contains(name)), "{pods:?}");
+    assert_eq!(stderr(&output), "");
+    // One that makes no sense is named, and hinders nobody.
+    let output = plan(&cluster.replace("{podTemplateRef: {name: t}", "{podTemplateRef: {name: x}"), &GATE);
+    assert_eq!(output.status.code(), Some(0));
+    let expected = "warning: CapacityBuffer default/b: PodTemplate \"x\" not found";
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+/// A node of four processors with its claim, and a pod that asks for some if it does not ask for nothing.
+fn node(name: &str, cpu: &str) -> String {
+    let labels = "{karpenter.sh/nodepool: default, karpenter.sh/registered: 'true', karpenter.sh/initialized: 'true', \
+         karpenter.sh/capacity-type: spot, topology.kubernetes.io/zone: test-zone-a, \
+         node.kubernetes.io/instance-type: c-4x-amd64-linux}";
+    let condition = |kind: &str| {
+        format!(
+            "{{type: {kind}, status: 'True', reason: {kind}, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}"
+        )
+    };
+    let conditions = ["Launched", "Registered", "Initialized"].map(condition).join(", ");
+    let mut text = format!(
+        "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {labels}}}\n\
+         spec: {{providerID: 'kwok://{name}'}}\nstatus: {{capacity: {{cpu: 4, memory: 8Gi, pods: 100}}, \
+         allocatable: {{cpu: 4, memory: 8Gi, pods: 100}}, conditions: [{{type: Ready, status: 'True'}}]}}\n\
+         ---\napiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {{name: claim-{name}, labels: {labels}}}\n\
+         spec: {{requirements: [], nodeClassRef: {{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}}\n\
+         status: {{providerID: 'kwok://{name}', nodeName: {name}, conditions: [{conditions}]}}\n"
+    );
+    if !cpu.is_empty() {
+        let on = format!("spec: {{nodeName: {name}, ");
+        text += &pod(&format!("on-{name}"), &format!("{{cpu: {cpu}}}")).replace("spec: {", &on);
+    }
+    text
+}
+
+fn moved(output: &Output) -> Vec<String> {
+    let answer = json(output);
+    let moves = answer["moves"].as_array().expect("moves").iter();
+    let nodes = moves.flat_map(|it| it["nodes"].as_array().expect("nodes"));
+    nodes.map(|node| node.as_str().expect("a name").to_owned()).collect()
+}
+
+fn any_number() -> String {
+    POOL.replace(
+        "spec:\n  template",
+        "spec:\n  disruption: {consolidateAfter: 0s, budgets: [{nodes: 100%}]}\n  template",
+    )
+}
+
+#[test]
+fn room_that_buffers_of_the_file_keep_is_not_disrupted_if_the_gate_is_on() {
+    let cluster = any_number() + &node("n1", "") + BUFFER;
+    assert_eq!(moved(&plan(&cluster, &["--disruption", "-o", "json"])), ["n1"]);
+    let output = plan(&cluster, &["--disruption", "-o", "json", GATE[0], GATE[1]]);
+    assert_eq!(moved(&output), [""; 0]);
+    assert_eq!(json(&output)["kept"]["n1"], "Node \"n1\" has buffer pods");
+}
+
+#[test]
+fn pods_of_the_file_that_wait_have_their_place_when_nodes_are_disrupted() {
+    let cluster = any_number() + &node("n1", "1") + &node("n2", "1");
+    assert_eq!(moved(&plan(&cluster, &["--disruption", "-o", "json"])), ["n1"]);
+    let cluster = cluster + &pod("unseen", "{cpu: 3}");
+    assert_eq!(moved(&plan(&cluster, &["--disruption", "-o", "json"])), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_when_nodes_are_disrupted_too() {
+    let cluster = any_number() + &node("n1", "") + &pod("broken", "{cpu: 1KB}");
+    let output = plan(&cluster, &["--disruption", "-o", "json"]);
+    assert!(stderr(&output).contains("(Pod default/broken)"), "{}", stderr(&output));
+    assert_eq!(moved(&output), ["n1"]);
+}
+
+/// Runs `karpenter plan --disruption` for the cluster of a kubeconfig.
+fn of_cluster(kubeconfig: &std::path::Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_karpenter"))
+        .args(["plan", "--disruption"])
+        .env("KUBECONFIG", kubeconfig)
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .output()
+        .expect("running karpenter");
+    assert_eq!(output.status.code(), Some(1));
+    stderr(&output)
+}
+
+#[test]
+fn a_cluster_that_cannot_be_asked_is_one_sentence() {
+    let message = of_cluster(std::path::Path::new("/nowhere/config"));
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.starts_with("error: no cluster is known, failed to read kubeconfig from"), "{message}");
+    assert_eq!(message.matches("No such file").count(), 1, "{message}");
+    let path = std::env::temp_dir().join(format!("karpenter-plan-{}.yaml", std::process::id()));
+    // Nobody listens on port 1.
+    let config = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+         clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
+         users: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n";
+    std::fs::write(&path, config).expect("a file can be written");
+    let message = of_cluster(&path);
+    std::fs::remove_file(&path).expect("the file is there");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    let expected = "error: the cluster at http://127.0.0.1:1/ does not answer: Connection refused";
+    assert!(message.starts_with(expected), "{message}");
+    assert_eq!(message.matches("onnect").count(), 1, "{message}");
 }

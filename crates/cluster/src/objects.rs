@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 use api::aws::EC2NodeClass;
 use api::azure::AKSNodeClass;
+use api::capacitybuffer::CapacityBuffer;
 use api::kwok::KWOKNodeClass;
 use api::nodeclaim::NodeClaim;
 use api::nodeoverlay::NodeOverlay;
@@ -190,6 +191,12 @@ objects! {
     stateful_sets: ReplicaSet,
     /// ReplicationControllers.
     replication_controllers: ReplicationController,
+    /// Deployments.
+    deployments: Deployment,
+    /// Shapes of pods.
+    pod_templates: PodTemplate,
+    /// Room that is kept for pods to come.
+    capacity_buffers: CapacityBuffer,
     /// NodePools.
     node_pools: NodePool,
     /// NodeClaims.

@@ -107,6 +107,8 @@ scenarios! {
     Fast drifting::a_drifted_node_is_replaced_before_it_goes,
     Slow drifting::drifted_nodes_are_replaced_as_fast_as_the_budget_allows,
     Slow drifting::an_operator_that_is_killed_while_nodes_are_replaced_leaves_none_behind,
+    Virtual drifting::a_node_whose_replacement_never_registers_is_as_before,
+    Virtual drifting::a_node_whose_replacement_never_gets_ready_is_as_before,
     Slow restarting::an_operator_that_is_killed_at_any_moment_launches_nothing_twice,
     Slow restarting::an_operator_that_is_killed_while_nodes_leave_finishes_afterwards,
     Fast restarting::pods_that_wait_while_there_is_no_operator_are_served_afterwards,

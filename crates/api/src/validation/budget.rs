@@ -163,6 +163,45 @@ mod tests {
         check(&budgets, DisruptionReason::Empty, 10, 5);
     }
 
+    const REASONS: [DisruptionReason; 4] = [
+        DisruptionReason::Underutilized,
+        DisruptionReason::Empty,
+        DisruptionReason::Drifted,
+        DisruptionReason::Unhealthy,
+    ];
+
+    #[test]
+    fn every_reason_has_what_the_strictest_active_budget_for_it_allows() {
+        let inactive = |nodes: &str| budget(nodes, Some("@yearly"), Some("1h"));
+        let allowed = |budgets: &[Budget]| {
+            REASONS.map(|reason| allowed_disruptions(budgets, reason, 100, NOW.parse().unwrap()))
+        };
+        // One that is active for all of them and allows nothing.
+        let empty = for_reasons("7", &[DisruptionReason::Empty]);
+        assert_eq!(allowed(&[budget("0", None, None), empty.clone(), inactive("3")]), [0; 4]);
+        assert_eq!(allowed(&[inactive("0"), inactive("3")]), [UNLIMITED; 4]);
+        // Those that are not active do not count, whatever they are for.
+        let idle = Budget { reasons: Some(vec![DisruptionReason::Empty]), ..inactive("1") };
+        assert_eq!(allowed(&[idle, budget("10", None, None)]), [10; 4]);
+        let drifted = for_reasons("4", &[DisruptionReason::Drifted]);
+        let others = for_reasons("5%", &[DisruptionReason::Empty, DisruptionReason::Underutilized]);
+        assert_eq!(allowed(&[drifted, others, budget("10", None, None)]), [5, 5, 4, 10]);
+    }
+
+    #[test]
+    fn schedules_are_compared_in_utc_wherever_the_clock_is() {
+        let budgets = [budget("3", Some("30 6 * * *"), Some("1h"))];
+        for (now, active) in [
+            ("2024-01-07T06:45:00Z", true),
+            ("2024-01-07T09:45:00+03:00", true),
+            ("2024-01-07T06:45:00+03:00", false),
+            ("2024-01-06T22:45:00-08:00", true),
+        ] {
+            let allowed = allowed_disruptions(&budgets, DisruptionReason::Empty, 10, now.parse().unwrap());
+            assert_eq!(allowed == 3, active, "{now}");
+        }
+    }
+
     #[test]
     fn an_empty_list_of_reasons_concerns_nothing() {
         check(&[for_reasons("0", &[])], DisruptionReason::Empty, 10, UNLIMITED);
@@ -172,6 +211,7 @@ mod tests {
     fn a_budget_that_cannot_be_read_stops_everything() {
         for bad in [
             budget("ten", None, None),
+            budget("1000a%", None, None),
             budget("1", Some("@dailyX"), Some("1h")),
             budget("1", Some("* * * * * *"), Some("1h")),
             budget("1", Some("0 0 * * tue-mon"), Some("1h")),
@@ -198,6 +238,10 @@ mod tests {
             ),
             (budget("1", Some("@daily"), Some("long")), ["budget field duration: ", "\"long\"", "expected"]),
             (budget("1", None, Some("1h")), ["budget field schedule: ", "\"1h\"", "expected"]),
+            (
+                budget("1", Some("0 0 * * tue-mon"), Some("1h")),
+                ["budget field schedule: ", "\"tue-mon\"", "ascending range"],
+            ),
         ] {
             let message = ParsedBudget::try_from(&bad).unwrap_err().to_string();
             for part in parts {

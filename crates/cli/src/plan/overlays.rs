@@ -1,13 +1,15 @@
-//! NodeOverlays of cluster files. No gate guards them here: a plan changes nothing.
+//! NodeOverlays of clusters. No gate guards those of files: a plan changes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::nodeoverlay::NodeOverlay;
+use api::nodepool::NodePool;
 use api::provider::Provider;
 use cluster::instance_types::InstanceType;
 use cluster::objects::Objects;
 use cluster::overlays::{PoolTypes, Rejection, evaluate};
+use cluster::state::State;
 
 /// Instance types as NodeOverlays correct them.
 pub(super) struct Corrected {
@@ -19,12 +21,26 @@ pub(super) struct Corrected {
 
 impl Corrected {
     /// The types with all overlays of some files; nothing if there are none.
-    pub(super) fn of(objects: &Objects, types: &Arc<[InstanceType]>) -> Option<Self> {
-        let overlays: Vec<&NodeOverlay> = objects.node_overlays.iter().collect();
+    pub(super) fn of_files(objects: &Objects, types: &Arc<[InstanceType]>) -> Option<Self> {
+        Self::of(objects.node_overlays.iter(), objects.node_pools.iter(), types)
+    }
+
+    /// The types with all overlays of a cluster, which are known only where the feature is on.
+    pub(super) fn of_state(state: &State, types: &Arc<[InstanceType]>) -> Option<Self> {
+        let (overlays, pools) = (state.node_overlays.values(), state.node_pools.values());
+        Self::of(overlays.map(AsRef::as_ref), pools.map(AsRef::as_ref), types)
+    }
+
+    fn of<'a>(
+        overlays: impl Iterator<Item = &'a NodeOverlay>,
+        pools: impl Iterator<Item = &'a NodePool>,
+        types: &Arc<[InstanceType]>,
+    ) -> Option<Self> {
+        let overlays: Vec<&NodeOverlay> = overlays.collect();
         if overlays.is_empty() {
             return None;
         }
-        let pools = objects.node_pools.iter().map(|pool| PoolTypes { pool, types: Arc::clone(types) });
+        let pools = pools.map(|pool| PoolTypes { pool, types: Arc::clone(types) });
         let evaluation = evaluate(Provider::Kwok, &overlays, &pools.collect::<Vec<_>>());
         let judged = overlays.iter().zip(evaluation.rejections);
         let named = |overlay: &NodeOverlay| overlay.metadata.name.clone().unwrap_or_default();

@@ -130,4 +130,7 @@ fn the_price_of_a_node_is_that_of_its_type_zone_and_capacity_type() {
         close(price(&StateNode { node: Some(&node), ..StateNode::default() }, &types), expected);
     }
     close(savings_ratio(3.0, 1.5), 2.0);
+    close(savings_ratio(4.84, 1.0), 4.84);
+    close(savings_ratio(4.84, 4.0), 1.21);
+    close(savings_ratio(0.0, 4.0), 0.0);
 }

@@ -171,14 +171,16 @@ fn of_equal_overlays_on_one_thing_only_the_earlier_name_conflicts() {
         (vec![(ZONE, "z1")], vec![(ZONE, "z1")]),
         (vec![(ZONE, "z1")], vec![(ARCH, "arm64")]),
         (vec![], vec![(INSTANCE_TYPE, "amd")]),
+        // They meet in one pool only.
+        (vec![], vec![("karpenter.sh/nodepool", "p")]),
     ] {
         // The same value is a conflict, too.
         for (one, other) in [("7", "8"), ("7", "7")] {
             let both = evaluated(vec![priced("a", &first, one), priced("b", &second, other)]);
             assert_eq!(both.rejected(), ["a Conflict"], "{first:?} {second:?}");
             let alone = evaluated(vec![priced("b", &second, other)]);
-            for name in ["amd", "arm"] {
-                assert_eq!(both.prices("p", name), alone.prices("p", name), "nothing of it is applied");
+            for (pool, name) in [("p", "amd"), ("p", "arm"), ("q", "amd"), ("q", "arm")] {
+                assert_eq!(both.prices(pool, name), alone.prices(pool, name), "nothing of it is applied");
             }
         }
     }

@@ -6,17 +6,46 @@ use api::provider::Provider;
 
 use super::kind::{Object, StatefulSet};
 use super::{Seen, State};
-use crate::objects::Objects;
+use crate::eligibility::is_active;
+use crate::objects::pod::Scheduling;
+use crate::objects::{Metadata, Objects, Pod};
+
+/// Files written by hand need not say in which namespace things are that refer to each other.
+const NAMESPACE: &str = "default";
+
+fn placed(metadata: &mut Metadata) {
+    if metadata.namespace.is_empty() {
+        metadata.namespace = NAMESPACE.into();
+    }
+}
+
+/// Nor need they say that pods wait: those without a node that no scheduler has looked at do.
+fn seen(mut pod: Pod) -> Pod {
+    let scheduling = &pod.status.conditions.scheduling;
+    if pod.spec.node_name.is_empty() && scheduling.is_none() && is_active(&pod) {
+        pod.status.conditions.scheduling = Some(Scheduling::Unschedulable);
+    }
+    pod
+}
 
 impl State {
     /// The state of a cluster whose objects were read from files.
-    pub fn of_files(objects: Objects, provider: Provider) -> Self {
+    pub fn of_files(mut objects: Objects, provider: Provider) -> Self {
+        objects.deployments.iter_mut().for_each(|it| placed(&mut it.metadata));
+        objects.pod_templates.iter_mut().for_each(|it| placed(&mut it.metadata));
+        objects.replica_sets.iter_mut().for_each(|it| placed(&mut it.metadata));
+        objects.stateful_sets.iter_mut().for_each(|it| placed(&mut it.metadata));
+        for buffer in &mut objects.capacity_buffers {
+            buffer.metadata.namespace.get_or_insert_with(|| NAMESPACE.to_owned());
+        }
         let mut state = Self::awaiting(provider, &[]);
+        state.keeps_templates = !objects.capacity_buffers.is_empty();
         let Objects { pods, nodes, daemon_sets, namespaces, .. } = objects;
         let Objects { persistent_volumes, persistent_volume_claims, storage_classes, csi_nodes, .. } =
             objects;
         let Objects { pod_disruption_budgets, priority_classes, services, replica_sets, .. } = objects;
         let Objects { stateful_sets, replication_controllers, node_pools, node_claims, .. } = objects;
+        let Objects { deployments, pod_templates, capacity_buffers, .. } = objects;
         let all = []
             .into_iter()
             .chain(namespaces.into_iter().map(|it| Object::Namespace(Arc::new(it))))
@@ -34,10 +63,60 @@ impl State {
             .chain(stateful_sets.into_iter().map(|it| Object::StatefulSet(Arc::new(StatefulSet(it)))))
             .chain(replication_controllers.into_iter().map(|it| Object::ReplicationController(Arc::new(it))))
             .chain(daemon_sets.into_iter().map(|it| Object::DaemonSet(Arc::new(it))))
-            .chain(pods.into_iter().map(|it| Object::Pod(Arc::new(it))));
+            .chain(deployments.into_iter().map(|it| Object::Deployment(Arc::new(it))))
+            .chain(pod_templates.into_iter().map(|it| Object::PodTemplate(Arc::new(it))))
+            .chain(capacity_buffers.into_iter().map(|it| Object::CapacityBuffer(Arc::new(it))))
+            .chain(pods.into_iter().map(|it| Object::Pod(Arc::new(seen(it)))));
         for object in all {
             state.observe(Seen::Applied(object));
         }
         state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffers::rooms;
+    use crate::eligibility::is_provisionable;
+    use crate::file;
+
+    /// The state of what is in some YAML documents.
+    fn state(text: &str) -> State {
+        let text = format!("---\n{text}");
+        State::of_files(file::parse("cluster", text.as_bytes()).unwrap().objects, Provider::Kwok)
+    }
+
+    #[test]
+    fn pods_that_no_scheduler_has_looked_at_wait() {
+        let state = state(
+            "{apiVersion: v1, kind: Pod, metadata: {name: unseen}}\n---\n\
+             {apiVersion: v1, kind: Pod, metadata: {name: bound}, spec: {nodeName: n}}\n---\n\
+             {apiVersion: v1, kind: Pod, metadata: {name: done}, status: {phase: Succeeded}}\n---\n\
+             {apiVersion: v1, kind: Pod, metadata: {name: gated}, status: {conditions: [\
+             {type: PodScheduled, status: 'False', reason: SchedulingGated}]}}\n",
+        );
+        let waiting = state.pods.values().filter(|pod| is_provisionable(pod));
+        assert_eq!(waiting.map(|pod| &*pod.metadata.name).collect::<Vec<_>>(), ["unseen"]);
+    }
+
+    #[test]
+    fn buffers_find_what_they_refer_to() {
+        let state = state(
+            "{apiVersion: v1, kind: PodTemplate, metadata: {name: t}}\n---\n\
+             {apiVersion: apps/v1, kind: Deployment, metadata: {name: w}, spec: {replicas: 10}}\n---\n\
+             {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: w, namespace: default}, spec: \
+             {replicas: 4, template: {spec: {containers: []}}}}\n---\n\
+             {apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: a}, \
+             spec: {podTemplateRef: {name: t}, replicas: 3}}\n---\n\
+             {apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: b}, \
+             spec: {scalableRef: {kind: Deployment, name: w}, percentage: 20}}\n---\n\
+             {apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: c}, \
+             spec: {scalableRef: {kind: StatefulSet, name: w}, percentage: 50}}\n---\n\
+             {apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: d}, \
+             spec: {podTemplateRef: {name: nothing}, replicas: 3}}\n",
+        );
+        let counts: Vec<u32> = rooms(&state).iter().map(crate::buffers::Room::replicas).collect();
+        assert_eq!(counts, [3, 2, 2, 0]);
     }
 }

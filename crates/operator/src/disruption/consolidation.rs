@@ -135,17 +135,20 @@ impl Method for Consolidation {
         command.candidates.retain(|it| names.contains(it.name()));
         let lost = before - command.candidates.len();
         if command.candidates.is_empty() || (lost > 0 && !command.replacements.is_empty()) {
-            return Err(Invalid::new(Cause::Churn, format!("{lost} candidates are no longer valid")));
+            let wrong = format!("validating candidates, {lost} candidates are no longer valid");
+            return Err(Invalid::new(Cause::Churn, wrong));
         }
         let mut take = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(Budget::take);
         let allowed = command.candidates.iter().filter(|it| take(it)).count();
         if allowed < command.candidates.len() {
-            return Err(Invalid::new(Cause::Budget, "a budget no longer allows the disruption"));
+            let wrong = "validating candidates, a budget no longer allows the disruption";
+            return Err(Invalid::new(Cause::Budget, wrong));
         }
         let all: Vec<&Candidate> = command.candidates.iter().collect();
         let simulated = scene.without(&all, &Ask { consolidation: true, ..Ask::default() });
         if !simulated.is_complete() {
-            return Err(Invalid::new(Cause::Scheduling, simulated.summary()));
+            let wrong = format!("validating command, {}", simulated.summary());
+            return Err(Invalid::new(Cause::Scheduling, wrong));
         }
         let wrong = match (&*command.replacements, &*simulated.launches) {
             ([], []) => None,
@@ -157,7 +160,7 @@ impl Method for Consolidation {
             (planned, now) => Some(format!("{} new nodes are needed, not {}", now.len(), planned.len())),
         };
         if let Some(wrong) = wrong {
-            return Err(Invalid::new(Cause::Scheduling, wrong));
+            return Err(Invalid::new(Cause::Scheduling, format!("validating command, {wrong}")));
         }
         command.destinations = simulated.destinations;
         Ok(command)

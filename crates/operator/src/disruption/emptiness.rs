@@ -80,11 +80,13 @@ impl Method for Emptiness {
         let mut left: Vec<Candidate> =
             candidates.into_iter().filter(|it| names.contains(it.name())).collect();
         if left.is_empty() {
-            return Err(Invalid::new(Cause::Churn, "candidates are no longer valid"));
+            let wrong = format!("validating candidates, {} candidates are no longer valid", names.len());
+            return Err(Invalid::new(Cause::Churn, wrong));
         }
         left.retain(|it| budgets.get_mut(it.pool_name()).is_some_and(budget::Budget::take));
         if left.is_empty() {
-            return Err(Invalid::new(Cause::Budget, "a budget no longer allows the disruption"));
+            let wrong = "validating candidates, a budget no longer allows the disruption";
+            return Err(Invalid::new(Cause::Budget, wrong));
         }
         Ok(Command { candidates: left, ..command })
     }

@@ -6,8 +6,12 @@ use std::sync::Arc;
 use api::conditions::Conditions;
 use api::names::conditions::node_claim::CONSOLIDATABLE;
 use api::nodeclaim::NodeClaim;
+use cluster::buffers;
 use cluster::costs::{self, Costs};
+use cluster::eligibility::is_provisionable;
+use cluster::snapshot::{self, InstanceTypes};
 use cluster::state::{Object, Seen, State};
+use engine::solve::solve;
 use jiff::Timestamp;
 use runtime::Settings;
 
@@ -17,8 +21,11 @@ use super::decision::Notice;
 use super::glance::{Look, glance};
 use super::scene::{Ask, Scene};
 use super::{Class, Method, methods};
+use crate::capacity_buffer::room::placement;
 use crate::catalogue::Types;
 use crate::node_claim_disruption::quiet::{Quiet, quiet};
+use crate::provisioner;
+use crate::provisioner::outcome::nominated;
 
 /// What would be disrupted now.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +89,8 @@ pub struct Without {
 
 /// What would be disrupted now, as far as budgets allow, for every reason.
 pub fn preview(state: &State, types: &Types, settings: &Arc<Settings>, now: Timestamp) -> Preview {
-    let state = settled(state, now);
+    let mut state = settled(state, now);
+    expect_pods(&mut state, types, settings, now);
     let mut preview = Preview { price: price(&state, types), ..Preview::default() };
     let all = methods(settings.gates);
     let costs = Costs { pod_deletion_cost: !settings.gates.pod_deletion_cost_management };
@@ -215,6 +223,25 @@ fn settled(state: &State, now: Timestamp) -> State {
         }
     }
     settled
+}
+
+/// Notes what the provisioner would: on which nodes pods that wait are expected, and which keep room for buffers.
+fn expect_pods(state: &mut State, types: &Types, settings: &Settings, now: Timestamp) {
+    let rooms = if settings.gates.capacity_buffer { buffers::rooms(state) } else { Vec::new() };
+    if rooms.is_empty() && !state.unbound_pods().any(|pod| is_provisionable(pod)) {
+        return;
+    }
+    let mut options = snapshot::Options::new(state.provider(), &[]);
+    options.instance_types = InstanceTypes::ByPool(types);
+    options.scheduler_config = settings.scheduler_config.clone();
+    options.rooms = &rooms;
+    let built = snapshot::build(&*state, &options, now);
+    let plan = solve(&built.snapshot, &provisioner::options(settings));
+    let until = now + settings.nomination_window();
+    for node in nominated(&built, &plan) {
+        state.nominate(&node.origin.provider_id, until);
+    }
+    state.set_buffer_pods(placement(&built, &plan).instances);
 }
 
 #[cfg(test)]

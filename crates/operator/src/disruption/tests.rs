@@ -5,6 +5,7 @@ mod consolidating;
 mod drifting;
 mod empty;
 mod emptying;
+mod keeping;
 mod looping;
 mod queued;
 mod repairing;
@@ -48,6 +49,8 @@ mod decided {
     ) -> (Decision, usize) {
         let mut settings = Settings::default();
         settings.gates.terminate_first_drift = terminate_first;
+        // That of repair has nothing to do with it.
+        settings.gates.terminate_first_repair = !terminate_first;
         let none = BTreeSet::new();
         let look = Look { types, taken: &none, leaving: &none, costs: Costs::default(), now: now() };
         let mut view = glance(state, [method], look).views.remove(0);

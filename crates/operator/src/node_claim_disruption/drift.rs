@@ -184,6 +184,37 @@ mod tests {
         assert_eq!(pool_drift(&claim("c", &stamped("2", "v3")), &pool, &sets), None);
     }
 
+    #[test]
+    fn every_field_that_nodes_are_made_of_is_drift_when_it_changes() {
+        let before = pool("p", &json!({}));
+        let stamped = |hash: &str| {
+            json!({"metadata": {"annotations": {
+                "karpenter.sh/nodepool-hash": hash, "karpenter.sh/nodepool-hash-version": "v3",
+            }}})
+        };
+        let claim = claim("c", &stamped(&hash::node_pool_hash(&before)));
+        let taint = json!([{"key": "a", "value": "b", "effect": "NoSchedule"}]);
+        let sets = LabelSets::for_provider(Provider::Kwok);
+        let drift = |template: &Value| {
+            let mut change = json!({"spec": {"template": template}});
+            let changed = pool("p", &change);
+            crate::testing::merge(&mut change, &stamped(&hash::node_pool_hash(&changed)));
+            pool_drift(&claim, &pool("p", &change), &sets)
+        };
+        assert_eq!(drift(&json!({})), None);
+        for template in [
+            json!({"metadata": {"annotations": {"a": "b"}}}),
+            json!({"metadata": {"labels": {"a": "b"}}}),
+            json!({"spec": {"taints": taint}}),
+            json!({"spec": {"startupTaints": taint}}),
+            json!({"spec": {"nodeClassRef": {"name": "another"}}}),
+            json!({"spec": {"expireAfter": "1h"}}),
+            json!({"spec": {"terminationGracePeriod": "1h"}}),
+        ] {
+            assert_eq!(drift(&template), Some(NODE_POOL_DRIFTED), "{template}");
+        }
+    }
+
     fn bought(capacity_type: &str, zone: &str) -> NodeClaim {
         labelled(&json!({
             "node.kubernetes.io/instance-type": "c-1x-amd64-linux",
@@ -231,6 +262,15 @@ mod tests {
         check_market(&reserved, &offered(&["on-demand", "spot"]), false);
         check_market(&reserved, &offered(&["on-demand"]), false);
         check_market(&reserved, &offered(&["spot"]), true);
+        check_market(&reserved, &offered(&[]), true);
+        let mut reservation = offered(&["on-demand"]);
+        let kinds = reservation.iter_mut().flat_map(|kind| &mut kind.offerings);
+        for requirement in kinds.flat_map(|offering| &mut offering.requirements) {
+            if requirement.key == labels::CAPACITY_TYPE {
+                requirement.values = vec![capacity_type::RESERVED.to_owned()];
+            }
+        }
+        check_market(&reserved, &reservation, false);
         check_market(&bought("on-demand", "test-zone-a"), &offered(&["spot"]), true);
     }
 

@@ -81,14 +81,122 @@ fn claims_in_a_cluster_are_marked() {
     cluster.run_for(Duration::from_mins(1));
     assert_eq!(cluster.condition("nodeclaims/c", "Consolidatable"), "True Consolidatable");
     assert_eq!(cluster.condition("nodeclaims/c", "Drifted"), "");
-    let stamp = json!({"metadata": {"annotations": {
-        "karpenter.sh/nodepool-hash": "2", "karpenter.sh/nodepool-hash-version": "v3",
-    }}});
-    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &stamp);
+    stamp(&cluster, "2");
     cluster.settle();
     assert_eq!(cluster.condition("nodeclaims/c", "Drifted"), "True NodePoolDrifted");
     let event = json!({"status": {"lastPodEventTime": cluster.now().to_string()}});
     cluster.patch("/apis/karpenter.sh/v1/nodeclaims/c/status", &event);
     cluster.settle();
     assert_eq!(cluster.condition("nodeclaims/c", "Consolidatable"), "");
+}
+
+/// The claim of [`CLAIM`] under another name, with something replaced.
+fn named(name: &str, from: &str, to: &str) -> String {
+    assert!(CLAIM.contains(from));
+    let claim = CLAIM.replace("name: c\n", &format!("name: {name}\n"));
+    claim.replace("kwok://c", &format!("kwok://{name}")).replace(from, to)
+}
+
+fn drifted(cluster: &Operated, claim: &str) -> String {
+    cluster.condition(&format!("nodeclaims/{claim}"), "Drifted")
+}
+
+/// Changes what the pool asks of labels.
+fn require(cluster: &Operated, key: &str, values: &[&str]) {
+    let requirement = json!({"key": key, "operator": "In", "values": values});
+    let change = json!({"spec": {"template": {"spec": {"requirements": [requirement]}}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+}
+
+fn stamp(cluster: &Operated, hash: &str) {
+    let stamp = json!({"metadata": {"annotations": {
+        "karpenter.sh/nodepool-hash": hash, "karpenter.sh/nodepool-hash-version": "v3",
+    }}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &stamp);
+}
+
+#[test]
+fn the_cloud_is_asked_after_the_pool_and_drift_ends_when_nobody_says_so_any_more() {
+    let mut cluster = Operated::by(controllers);
+    *cluster.cloud.drift.lock() = Some("CloudDrifted".to_owned());
+    cluster.apply(NODE_POOL);
+    cluster.apply(CLAIM);
+    cluster.settle();
+    assert_eq!(drifted(&cluster, "c"), "True CloudDrifted");
+    require(&cluster, "kubernetes.io/os", &["windows"]);
+    cluster.settle();
+    assert_eq!(drifted(&cluster, "c"), "True RequirementsDrifted");
+    stamp(&cluster, "2");
+    cluster.settle();
+    assert_eq!(drifted(&cluster, "c"), "True NodePoolDrifted");
+    // Whatever the reason, it is as old as it was.
+    let since = |cluster: &Operated| {
+        let claim = cluster.ours("nodeclaims/c");
+        let all = claim["status"]["conditions"].as_array().unwrap().clone();
+        all.iter().find(|it| it["type"] == "Drifted").unwrap()["lastTransitionTime"].clone()
+    };
+    let first = since(&cluster);
+    stamp(&cluster, "1");
+    cluster.settle();
+    assert_eq!((drifted(&cluster, "c"), since(&cluster)), ("True RequirementsDrifted".to_owned(), first));
+    require(&cluster, "kubernetes.io/os", &["linux"]);
+    *cluster.cloud.drift.lock() = None;
+    cluster.run_for(Duration::from_mins(5) + Duration::from_secs(5));
+    assert_eq!(drifted(&cluster, "c"), "");
+}
+
+#[test]
+fn only_the_claims_that_a_change_of_the_pool_concerns_drift() {
+    let mut cluster = Operated::by(controllers);
+    cluster.apply(NODE_POOL);
+    cluster.apply(&named("linux", "os: linux", "os: linux"));
+    cluster.apply(&named("windows", "os: linux", "os: windows"));
+    require(&cluster, "kubernetes.io/os", &["linux", "windows"]);
+    cluster.settle();
+    assert_eq!((drifted(&cluster, "linux"), drifted(&cluster, "windows")), (String::new(), String::new()));
+    require(&cluster, "kubernetes.io/os", &["linux"]);
+    cluster.settle();
+    assert_eq!(drifted(&cluster, "linux"), "");
+    assert_eq!(drifted(&cluster, "windows"), "True RequirementsDrifted");
+}
+
+#[test]
+fn claims_of_others_and_claims_without_a_pool_are_left_alone() {
+    let mut cluster = Operated::by(controllers);
+    *cluster.cloud.drift.lock() = Some("CloudDrifted".to_owned());
+    let pool =
+        NODE_POOL.replace("spec:\n  template", "spec:\n  disruption: {consolidateAfter: 0s}\n  template");
+    cluster.apply(&pool);
+    let foreign = "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}";
+    let ours = "{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}";
+    cluster.apply(&named("foreign", ours, foreign));
+    cluster.apply(&named("lost", "karpenter.sh/nodepool: default", "karpenter.sh/nodepool: gone"));
+    cluster.apply(&named("alone", "karpenter.sh/nodepool: default, ", ""));
+    cluster.apply(CLAIM);
+    cluster.settle();
+    for name in ["foreign", "lost", "alone"] {
+        assert_eq!(drifted(&cluster, name), "", "{name}");
+        assert_eq!(cluster.condition(&format!("nodeclaims/{name}"), "Consolidatable"), "", "{name}");
+    }
+    assert_eq!(drifted(&cluster, "c"), "True CloudDrifted");
+    assert_eq!(cluster.condition("nodeclaims/c", "Consolidatable"), "True Consolidatable");
+}
+
+#[test]
+fn what_is_not_launched_any_more_has_not_drifted() {
+    for status in ["Unknown", "False"] {
+        let mut cluster = Operated::by(controllers);
+        *cluster.cloud.drift.lock() = Some("CloudDrifted".to_owned());
+        cluster.apply(NODE_POOL);
+        cluster.apply(CLAIM);
+        cluster.settle();
+        assert_eq!(drifted(&cluster, "c"), "True CloudDrifted");
+        let claim = cluster.ours("nodeclaims/c");
+        let mut conditions = claim["status"]["conditions"].as_array().unwrap().clone();
+        conditions.iter_mut().find(|it| it["type"] == "Launched").unwrap()["status"] = status.into();
+        let change = json!({"status": {"conditions": conditions}});
+        cluster.patch("/apis/karpenter.sh/v1/nodeclaims/c/status", &change);
+        cluster.settle();
+        assert_eq!(drifted(&cluster, "c"), "", "{status}");
+    }
 }

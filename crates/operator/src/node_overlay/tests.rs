@@ -131,6 +131,22 @@ fn a_pool_is_not_used_before_it_was_looked_at() {
 }
 
 #[test]
+fn a_pool_that_cannot_be_looked_at_keeps_no_other_from_it() {
+    let mut cluster = cluster();
+    *cluster.cloud.types_error.lock() = Some(cloud::Error::Other("no answer".to_owned()));
+    *cluster.cloud.broken_pool.lock() = Some("broken".to_owned());
+    cluster.apply(NODE_POOL);
+    cluster.apply(&NODE_POOL.replace("name: default}\nspec", "name: broken}\nspec"));
+    cluster.apply(&free("a"));
+    cluster.settle();
+    assert_eq!(price(&cluster, "default").unwrap(), "0");
+    assert!(price(&cluster, "broken").is_err());
+    *cluster.cloud.types_error.lock() = None;
+    cluster.run_for(Duration::from_secs(61));
+    assert_eq!(price(&cluster, "broken").unwrap(), "0", "it recovers by itself");
+}
+
+#[test]
 fn an_evaluation_lets_consolidation_look_again() {
     let mut cluster = cluster();
     cluster.apply(NODE_POOL);

@@ -171,7 +171,7 @@ fn type_names(snapshot: &Snapshot, universe: &Universe, claim: &PlannedClaim) ->
 }
 
 /// The nodes that pods were placed on, in order.
-fn nominated(built: &Built, plan: &Plan) -> Vec<Nominated> {
+pub(crate) fn nominated(built: &Built, plan: &Plan) -> Vec<Nominated> {
     let places = plan.places.iter().enumerate();
     let places = places.filter_map(|(position, place)| Some((PodId::at(position), (*place)?)));
     on_nodes(built, places)

@@ -17,6 +17,8 @@ pub(crate) struct FakeCloud {
     pub(crate) types: Mutex<Arc<[InstanceType]>>,
     /// Why there are no types, if so.
     pub(crate) types_error: Mutex<Option<Error>>,
+    /// The NodePool that this concerns; all of them if absent.
+    pub(crate) broken_pool: Mutex<Option<String>>,
     /// Why instances have drifted, if so.
     pub(crate) drift: Mutex<Option<String>>,
     /// When nodes count as broken.
@@ -29,6 +31,7 @@ impl Default for FakeCloud {
         Self {
             types: Mutex::new(types),
             types_error: Mutex::default(),
+            broken_pool: Mutex::default(),
             drift: Mutex::default(),
             policies: Mutex::default(),
         }
@@ -56,9 +59,11 @@ impl CloudProvider for FakeCloud {
         async { Ok(Vec::new()) }.boxed()
     }
 
-    fn instance_types<'a>(&'a self, _: &'a NodePool) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>> {
+    fn instance_types<'a>(&'a self, pool: &'a NodePool) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>> {
         async {
-            match self.types_error.lock().clone() {
+            let is_broken =
+                self.broken_pool.lock().as_ref().is_none_or(|it| pool.metadata.name.as_ref() == Some(it));
+            match self.types_error.lock().clone().filter(|_| is_broken) {
                 Some(error) => Err(error),
                 None => Ok(Arc::clone(&self.types.lock())),
             }

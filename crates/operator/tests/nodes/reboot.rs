@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use api::names::metrics::{NODES_REBOOT_DURATION, NODES_REBOOT_RECOVERY_DURATION, NODES_REBOOTS};
 use cloud::Error;
+use embedded::faults::{Fault, Rule};
 use serde_json::{Value, json};
 
 use crate::support::Operated;
@@ -26,7 +27,10 @@ fn request(world: &Operated, grace: Option<&str>) {
 
 /// A cluster with one node, `a`.
 fn started() -> Operated {
-    let mut world = Operated::start();
+    with_node(Operated::start())
+}
+
+fn with_node(mut world: Operated) -> Operated {
     world.add_node("a", &json!({}));
     world
 }
@@ -288,6 +292,37 @@ fn a_node_that_vanishes_before_the_reboot_is_given_up_after_five_minutes() {
     world.pass(200);
     assert!(world.claim("a")["metadata"]["deletionTimestamp"].is_null());
     world.until("it is given up", 200, |world| world.is_claim_gone("a"));
+}
+
+#[test]
+fn a_deletion_that_fails_is_tried_again_and_told_once() {
+    let mut world = started();
+    world.cloud.boots_fail.store(true, Ordering::Relaxed);
+    request(&world, Some("0s"));
+    world.pass(5);
+    world.faults.set_rules(vec![Rule::on("delete", "nodeclaims", 1.0, Fault::InternalError)]);
+    world.pass(22 * 60);
+    assert!(world.claim("a")["metadata"]["deletionTimestamp"].is_null());
+    assert_eq!(world.metric(&NODES_REBOOTS, &["recovery_timeout"]), 0, "it is not over yet");
+    assert!(world.events("RebootFailed").is_empty());
+    world.faults.set_rules(Vec::new());
+    world.until("it is given up", 90, |world| world.is_claim_gone("a"));
+    assert_eq!(world.metric(&NODES_REBOOTS, &["recovery_timeout"]), 1);
+    assert_eq!(world.events("RebootFailed").len(), 1);
+}
+
+#[test]
+fn a_success_is_counted_once_however_late_the_cluster_tells_of_it() {
+    // Watches break after each event, and lists show the past.
+    let mut world = with_node(Operated::faulty(vec![
+        Rule::on("watch", "nodeclaims", 1.0, Fault::CutWatch { after: 1 }),
+        Rule::on("list", "nodeclaims", 1.0, Fault::StaleRead { behind: 4 }),
+    ]));
+    request(&world, Some("0s"));
+    world.until("it is back", 180, |world| world.metric(&NODES_REBOOTS, &["succeeded"]) > 0);
+    world.pass(120);
+    assert_eq!((reboots(&world), world.metric(&NODES_REBOOTS, &["succeeded"])), (1, 1));
+    assert_eq!(world.metric(&NODES_REBOOT_RECOVERY_DURATION, &[]), 1);
 }
 
 #[test]

@@ -62,9 +62,16 @@ fn spoil(world: &World) {
 
 #[test]
 fn somebody_who_spoils_every_node_does_not_make_the_cluster_grow_without_end() {
+    for policy in ["WhenEmptyOrUnderutilized", "WhenEmpty"] {
+        grows_little(policy);
+    }
+}
+
+fn grows_little(policy: &str) {
     let mut world = operated();
+    let policy = format!("{{consolidationPolicy: {policy}, consolidateAfter: 0s,");
     // As long as a machine takes to boot.
-    world.apply(&POOL.replace("DELAY", "20s"));
+    world.apply(&POOL.replace("DELAY", "20s").replace("{consolidateAfter: 0s,", &policy));
     let mut seen = BTreeSet::new();
     let mut most = 0;
     for _ in 0..300 {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use ::cloud::CloudProvider;
 use api::provider::Provider;
 use cluster::state::State;
+use embedded::faults::{Faulty, Rule};
 use operator::Context;
 use operator::node_pool::registration_health::Registrations;
 use runtime::events::Recorder;
@@ -63,6 +64,8 @@ pub struct Operated {
     world: World,
     pub cloud: Arc<FakeCloud>,
     pub context: Context,
+    /// What goes wrong between the controllers and the API server.
+    pub faults: Faulty,
     leads: watch::Sender<bool>,
 }
 
@@ -91,14 +94,26 @@ impl Operated {
         Self::with_settings(world, cloud, Settings::default())
     }
 
+    /// As [`Operated::start`], with faults from the beginning.
+    pub fn faulty(rules: Vec<Rule>) -> Self {
+        Self::all_with(World::new(1), FakeCloud::default(), Settings::default(), rules)
+    }
+
     /// As [`Operated::with`], with settings.
     pub fn with_settings(world: World, cloud: FakeCloud, settings: Settings) -> Self {
+        Self::all_with(world, cloud, settings, Vec::new())
+    }
+
+    fn all_with(world: World, cloud: FakeCloud, settings: Settings, rules: Vec<Rule>) -> Self {
         for crd in api::crds::documents(Provider::Kwok) {
             world.apply(&crd.document.to_string());
         }
         world.apply(NODE_CLASS);
         world.apply(NODE_POOL);
-        let (cloud, client) = (Arc::new(cloud), world.client());
+        let faults = world.block_on(async { Faulty::new(world.server().service(), 1) });
+        faults.set_rules(rules);
+        let client = world.block_on(async { kube::Client::new(faults.clone(), "default") });
+        let cloud = Arc::new(cloud);
         let context = world.block_on(async {
             let awaited = State::awaiting(Provider::Kwok, &settings.gates.kinds());
             let cluster = Cluster::new(awaited, world.clock());
@@ -120,7 +135,7 @@ impl Operated {
             world.spawn(runtime::watch::watch(client.clone(), context.cluster.clone(), kind));
         }
         let leads = watch::Sender::new(false);
-        let mut operated = Self { world, cloud, context, leads };
+        let mut operated = Self { world, cloud, context, faults, leads };
         operated.lead();
         operated
     }

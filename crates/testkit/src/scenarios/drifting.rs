@@ -88,3 +88,42 @@ pub(super) fn an_operator_that_is_killed_while_nodes_are_replaced_leaves_none_be
     stage.until("no node is tainted", Duration::from_mins(1), |stage| !stage.nodes().iter().any(is_tainted));
     assert_eq!(stage.list(CLAIMS).len(), 3, "{}", stage.describe());
 }
+
+/// Waits until a node that was to be replaced is let go, while its pod stays where it is.
+fn until_released(stage: &mut dyn Stage, old: &str) {
+    let is_disrupted =
+        |stage: &dyn Stage| stage.get(&format!("{NODES}/{old}")).is_some_and(|it| is_tainted(&it));
+    stage.until("the node is to be replaced", Duration::from_mins(1), is_disrupted);
+    stage.until("it is as before", Duration::from_mins(11), |stage| {
+        assert_eq!(stage.nodes_of("a"), [old], "{}", stage.describe());
+        assert_eq!(stage.running("a"), 1, "{}", stage.describe());
+        !is_disrupted(stage)
+    });
+}
+
+pub(super) fn a_node_whose_replacement_never_registers_is_as_before(stage: &mut dyn Stage) {
+    stage.apply(&manifest(&[pool("default"), node_class(), deployment("a", 1, "1")]));
+    stage.until_running("a", 1);
+    let old = stage.nodes_of("a")[0].clone();
+    stage.apply(&manifest(&[with(node_class(), &json!({"spec": {"nodeRegistrationDelay": "24h"}}))]));
+    drift(&*stage);
+    until_released(stage, &old);
+    // It is tried again, and works once nodes come up.
+    stage.apply(&manifest(&[with(node_class(), &json!({"spec": {"nodeRegistrationDelay": "0s"}}))]));
+    stage.until("the pod runs on a new node", Duration::from_mins(30), |stage| {
+        stage.running("a") == 1 && stage.nodes().len() == 1 && stage.nodes().iter().all(is_new)
+    });
+}
+
+pub(super) fn a_node_whose_replacement_never_gets_ready_is_as_before(stage: &mut dyn Stage) {
+    stage.apply(&manifest(&[pool("default"), node_class(), deployment("a", 1, "1")]));
+    stage.until_running("a", 1);
+    let old = stage.nodes_of("a")[0].clone();
+    // Nobody takes the taint away.
+    let taint = json!([{"key": "example.com/starting", "effect": "NoSchedule"}]);
+    let change = json!({"spec": {"template": {"spec": {"startupTaints": taint}}}});
+    stage.patch(&format!("{POOLS}/default"), &change);
+    until_released(stage, &old);
+    let claims = stage.list(CLAIMS);
+    assert!(claims.iter().any(|claim| claim["status"]["nodeName"] == *old), "{}", stage.describe());
+}

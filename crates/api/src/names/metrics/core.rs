@@ -76,7 +76,7 @@ metrics! {
     /// Seconds that nodes lived.
     NODES_LIFETIME_DURATION = "karpenter_nodes_lifetime_duration_seconds", Histogram(LIFETIME_BUCKETS),
         ["nodepool"], Alpha;
-    /// Reboots that ended.
+    /// Reboots that ended, by result: succeeded, provider_error, recovery_timeout or invalid_request.
     NODES_REBOOTS = "karpenter_nodes_reboots_total", Counter, ["result"], Beta;
     /// Seconds from the request for a reboot until it ended.
     NODES_REBOOT_DURATION = "karpenter_nodes_reboot_duration_seconds", Histogram(REBOOT_BUCKETS), ["result"], Beta;

@@ -121,7 +121,7 @@ fn scores<'c>(
 /// Whether every pool that asks for a balance approves of a move.
 pub(super) fn approves(all: &[Candidate], chosen: &[usize], savings: f64, totals: &Totals) -> bool {
     let scores = scores(all, chosen, savings, totals);
-    scores.values().all(|(_, score)| score.is_some_and(Score::is_approved))
+    !chosen.is_empty() && scores.values().all(|(_, score)| score.is_some_and(Score::is_approved))
 }
 
 /// What is told about a move.

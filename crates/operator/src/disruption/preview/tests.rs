@@ -25,8 +25,12 @@ fn cluster(nodes: &[(&str, &[&str])], more: &[Value]) -> State {
 }
 
 fn look(state: &State) -> Preview {
+    look_with(state, Settings::default())
+}
+
+fn look_with(state: &State, settings: Settings) -> Preview {
     let types: Types = [("p".into(), Arc::from(kwok::built_in()))].into();
-    preview(state, &types, &Arc::new(Settings::default()), NOW.parse().unwrap())
+    preview(state, &types, &Arc::new(settings), NOW.parse().unwrap())
 }
 
 #[test]
@@ -59,4 +63,33 @@ fn it_is_told_what_happens_without_a_node() {
     assert!(found.launches.is_empty() && found.unplaced.is_empty());
     let unknown = without_nodes(&state, &types, &settings, &["n9".to_owned()], now).unwrap_err();
     assert_eq!(unknown, ["n9"]);
+}
+
+#[test]
+fn a_node_that_keeps_room_for_a_buffer_stays_if_the_gate_is_on() {
+    let container = json!({"name": "c", "resources": {"requests": {"cpu": "1"}}});
+    let buffer = [
+        json!({"kind": "PodTemplate", "metadata": {"name": "t", "namespace": "default"},
+            "template": {"spec": {"containers": [container]}}}),
+        json!({"kind": "CapacityBuffer", "metadata": {"name": "b", "namespace": "default", "uid": "uid-of-b"},
+            "spec": {"podTemplateRef": {"name": "t"}, "replicas": 3}}),
+    ];
+    let state = cluster(&[("n1", &[]), ("n2", &[])], &buffer);
+    let nodes = |found: &Preview| found.moves.iter().flat_map(|it| it.nodes.clone()).collect::<Vec<_>>();
+    let mut settings = Settings::default();
+    assert_eq!(nodes(&look_with(&state, settings.clone())), ["n1", "n2"]);
+    settings.gates.capacity_buffer = true;
+    let found = look_with(&state, settings);
+    assert_eq!(nodes(&found), ["n2"]);
+    assert_eq!(found.kept["n1"], "Node \"n1\" has buffer pods");
+}
+
+#[test]
+fn a_node_that_a_pod_waits_for_is_not_empty() {
+    let mut waiting = pod_object("w", "", &json!({}));
+    waiting["status"] = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+    let found = look(&cluster(&[("n1", &[])], &[waiting]));
+    assert!(found.moves.is_empty());
+    assert_eq!(found.kept["n1"], "Node is nominated for a pending pod");
 }

@@ -1,21 +1,25 @@
 //! Nodes that are hardly used, in a cluster.
 
 use api::names::metrics::{
-    DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS, NODECLAIMS_DISRUPTED,
+    DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS,
+    DISRUPTION_QUEUE_FAILURES, NODECLAIMS_DISRUPTED,
 };
 
-use super::cluster::{add_node, cluster, is_tainted, pod_asking, run};
+use super::cluster::{CLAIMS, add_node, cluster, is_tainted, pod_asking, run};
 use super::replacing::{bring_up, new_claims};
 use super::*;
 use crate::testing::Operated;
 
 const POOL: &str = "/apis/karpenter.sh/v1/nodepools/default";
 
-/// A cluster with nodes of four processors, each with a pod that asks for some.
+/// A cluster with nodes of four processors, each with a pod that asks for some, if any.
 fn used(budget: &str, nodes: &[(&str, &str)]) -> Operated {
     let cluster = cluster(budget, &[]);
     for (node, cpu) in nodes {
         add_node(&cluster, node, &json!({}), &json!({}));
+        if cpu.is_empty() {
+            continue;
+        }
         cluster.apply(&pod_asking(&format!("on-{node}"), node, cpu).to_string());
     }
     cluster
@@ -55,12 +59,30 @@ fn a_node_whose_pods_fit_elsewhere_goes_after_fifteen_seconds() {
     assert!(told.iter().any(|event| event.message == "Disrupting Node: Underutilized"));
 }
 
-#[test]
-fn a_node_that_is_too_large_goes_when_a_cheaper_one_is_up() {
-    let mut cluster = cluster("100%", &[]);
+/// A cluster with a node that is too large for its pod.
+fn too_large() -> Operated {
+    let cluster = cluster("100%", &[]);
     let on_demand = json!({"metadata": {"labels": {"karpenter.sh/capacity-type": "on-demand"}}});
     add_node(&cluster, "n1", &on_demand, &on_demand);
     cluster.apply(&pod_asking("a", "n1", "500m").to_string());
+    cluster
+}
+
+#[test]
+fn a_replacement_that_is_lost_counts_for_the_kind_of_consolidation() {
+    // not for what was done.
+    let mut cluster = too_large();
+    run(&mut cluster, 26);
+    cluster.delete(&format!("{CLAIMS}/{}", new_claims(&cluster)[0]));
+    run(&mut cluster, 5);
+    let labels = ["replace", "underutilized", "single"];
+    assert_eq!(cluster.context.metrics.value(&DISRUPTION_QUEUE_FAILURES, &labels), Some(1.0));
+    assert!(!is_tainted(&cluster, "n1"));
+}
+
+#[test]
+fn a_node_that_is_too_large_goes_when_a_cheaper_one_is_up() {
+    let mut cluster = too_large();
     run(&mut cluster, 14);
     assert!(new_claims(&cluster).is_empty());
     run(&mut cluster, 12);
@@ -151,4 +173,63 @@ fn nodes_count_while_their_pods_may_be_moved() {
     cluster.patch("/api/v1/namespaces/default/pods/on-n1", &protected("false"));
     run(&mut cluster, 15);
     assert_eq!(eligible(&cluster), Some(1.0));
+}
+
+#[test]
+fn several_nodes_that_become_one_are_counted_together() {
+    let mut cluster = cluster("100%", &[]);
+    let on_demand = json!({"metadata": {"labels": {"karpenter.sh/capacity-type": "on-demand"}}});
+    for node in ["n1", "n2", "n3"] {
+        add_node(&cluster, node, &on_demand, &on_demand);
+        cluster.apply(&pod_asking(&format!("on-{node}"), node, "1500m").to_string());
+    }
+    run(&mut cluster, 26);
+    assert_eq!(decided(&cluster, ["replace", "underutilized", "multi"]), Some(1.0));
+    assert_eq!(new_claims(&cluster).len(), 1);
+    assert!(["n1", "n2", "n3"].iter().all(|node| is_tainted(&cluster, node)));
+}
+
+#[test]
+fn whatever_comes_in_between_counts_for_each_node_and_is_looked_at_again() {
+    // Nodes with what their pods ask for, and how many of them are to go.
+    let kinds = [
+        ("empty", "empty", &[("n1", "")][..], 1.0),
+        ("underutilized", "single", &[("n1", "1"), ("n2", "2")], 1.0),
+        ("underutilized", "multi", &[("n1", "1"), ("n2", "1"), ("n3", "1")], 2.0),
+    ];
+    let budget = |nodes: &str| json!({"spec": {"disruption": {"budgets": [{"nodes": nodes}]}}});
+    for (reason, kind, nodes, count) in kinds {
+        for cause in ["budget", "churn", "nomination"] {
+            let mut cluster = used("100%", nodes);
+            run(&mut cluster, 10);
+            let protect = |cluster: &Operated, value: &str| {
+                for (node, _) in nodes {
+                    cluster.patch(&format!("/api/v1/nodes/{node}"), &protected(value));
+                }
+            };
+            match cause {
+                "budget" => drop(cluster.patch(POOL, &budget("0"))),
+                "churn" => protect(&cluster, "true"),
+                _ => {
+                    let until = cluster.now() + jiff::SignedDuration::from_secs(30);
+                    cluster.context.cluster.update(|state| {
+                        for (node, _) in nodes {
+                            state.nominate(&format!("kwok://{node}"), until);
+                        }
+                    });
+                }
+            }
+            run(&mut cluster, 12);
+            assert_eq!(failed(&cluster, kind), Some(count), "{kind} {cause}");
+            assert_eq!(decided(&cluster, ["delete", reason, kind]), None, "{kind} {cause}");
+            // It was not taken as settled.
+            match cause {
+                "budget" => drop(cluster.patch(POOL, &budget("100%"))),
+                "churn" => protect(&cluster, "false"),
+                _ => run(&mut cluster, 20),
+            }
+            run(&mut cluster, 40);
+            assert_eq!(decided(&cluster, ["delete", reason, kind]), Some(1.0), "{kind} {cause}");
+        }
+    }
 }

@@ -133,6 +133,27 @@ fn what_cannot_be_evicted_needs_no_replacement() {
 }
 
 #[test]
+fn a_budget_of_pods_that_are_not_ready_keeps_a_drifted_node() {
+    // 16.28
+    let sick = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let objects = |policy: Value| {
+        let mut objects = cluster("100%", &[("n1", Some(FIRST), &["1"]), ("n2", None, &[])]);
+        merge(&mut objects[3], &sick);
+        let mut budget = super::budget("b", 0);
+        budget["spec"]["unhealthyPodEvictionPolicy"] = policy;
+        objects.push(budget);
+        objects
+    };
+    let text = "Pdb prevents pod evictions (PodDisruptionBudget=[default/b])";
+    for policy in [json!(null), json!("IfHealthyBudget")] {
+        assert!(decided(&objects(policy.clone())).is_empty());
+        let told = blocked(&state(&objects(policy)), Class::Eventual);
+        assert_eq!(told, ["+n2".to_owned(), format!("n1: {text}"), format!("claim-n1: {text}")]);
+    }
+    assert_eq!(decided(&objects(json!("AlwaysAllow"))), ["delete: [n1]"]);
+}
+
+#[test]
 fn a_protection_that_has_a_duration_ends_with_it_and_the_longest_counts() {
     let protected = |name: &str, time: &str| {
         let mut pod = pod(name, "n1", "1");
@@ -157,6 +178,36 @@ fn so_many_nodes_go_as_budgets_allow() {
     let (decision, left) = by(&Drift, &state(&cluster("30%", &nodes)), &types(), false);
     assert_eq!((decision.commands.len(), left), (3, 0));
     assert!(!decision.nothing);
+}
+
+#[test]
+fn every_pool_has_its_own_budget() {
+    let types: Arc<[_]> = kwok::built_in().into();
+    let mut objects = Vec::new();
+    let pools: Vec<String> = (0..10).map(|number| format!("p{number}")).collect();
+    for pool in &pools {
+        objects.push(pool_object(pool, &json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}})));
+        for node in 0..3 {
+            objects.extend(node_objects(&format!("{pool}-{node}"), pool, &json!({}), &drifted(FIRST)));
+        }
+    }
+    let types = pools.iter().map(|pool| (pool.as_str().into(), Arc::clone(&types))).collect();
+    let (decision, left) = by(&Drift, &state(&objects), &types, false);
+    let mut of = decision.commands.iter().map(|it| it.candidates[0].pool_name()).collect::<Vec<_>>();
+    of.sort_unstable();
+    assert_eq!((of, left), (pools.iter().map(String::as_str).collect(), 0));
+}
+
+#[test]
+fn a_drifted_node_goes_although_it_could_be_consolidated() {
+    let mut claim = drifted(FIRST);
+    let quiet = json!({"type": "Consolidatable", "status": "True", "reason": "Consolidatable", "message": "",
+        "lastTransitionTime": FIRST});
+    claim["status"]["conditions"].as_array_mut().unwrap().push(quiet);
+    let mut objects = cluster("100%", &[("n2", None, &["1"])]);
+    objects.extend(node_objects("n1", "p", &json!({}), &claim));
+    objects.push(pod("a", "n1", "1"));
+    assert_eq!(decided(&objects), ["delete: [n1]"]);
 }
 
 /// A type that can only be had out of a reservation, and what else it can be had for.
@@ -220,6 +271,19 @@ pub(super) fn full_reservation() -> Types {
     reserved(true, 0, &[])
 }
 
+/// As [`full_reservation`], and another type whose reservation has launches left.
+pub(super) fn full_beside_another() -> Types {
+    let mut other = reserved(true, 3, &[])["p"][0].clone();
+    other.name = "x.large".to_owned();
+    other.requirements[0].values = vec!["x.large".to_owned()];
+    [("p".into(), full_reservation()["p"].iter().cloned().chain([other]).collect())].into()
+}
+
+fn with_name(mut object: Value, name: &str) -> Value {
+    object["metadata"]["name"] = name.into();
+    object
+}
+
 fn reserved_decision(types: &Types, labels: &Value, pods: &[&str], gate: bool) -> String {
     let budgets = json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}});
     let mut objects = vec![reserved_pool(&budgets)];
@@ -240,6 +304,15 @@ fn a_node_that_holds_the_reservation_that_its_successor_needs_goes_first() {
     let replaced = "replace: [n1] -> [1 replacement]";
     assert_eq!(reserved_decision(&reserved(true, 0, &[("on-demand", 1.0)]), &none, &["1"], true), replaced);
     assert_eq!(reserved_decision(&reserved(true, 1, &[]), &none, &["1"], true), replaced);
+    // So is a pool of less weight.
+    let mut types = full.clone();
+    types.insert("q".into(), Arc::clone(&reserved(true, 0, &[("on-demand", 1.0)])["p"]));
+    let other = with_name(reserved_pool(&json!({"spec": {"weight": 1}})), "q");
+    let mut objects = vec![reserved_pool(&json!({"spec": {"weight": 10}})), other];
+    objects.extend(reserved_node("n1", &none, &["1"]));
+    let (decision, _) = by(&Drift, &state_of(Provider::Aws, &objects), &types, true);
+    assert_eq!(shown(&decision), [replaced]);
+    assert_eq!(decision.commands[0].replacements[0].pool(), "q");
     // One place is not enough for more, and one that is not to be had is none.
     assert_eq!(reserved_decision(&full, &none, &["3", "3"], true), blocked);
     assert_eq!(reserved_decision(&reserved(false, 0, &[]), &none, &["1"], true), blocked);

@@ -113,6 +113,8 @@ fn what_is_left_after_a_while_goes() {
     assert_eq!(left(validate(all, &mut budget("100%"))), Ok(3));
     assert_eq!(left(validate(&all[1..], &mut budget("100%"))), Ok(2));
     assert_eq!(left(validate(all, &mut budget("1"))), Ok(1));
-    assert_eq!(validate(&[], &mut budget("100%")).unwrap_err().cause, Cause::Churn);
+    let gone = validate(&[], &mut budget("100%")).unwrap_err();
+    assert_eq!(gone.cause, Cause::Churn);
+    assert_eq!(gone.message, "validating candidates, 3 candidates are no longer valid");
     assert_eq!(validate(all, &mut budget("0")).unwrap_err().cause, Cause::Budget);
 }

@@ -152,6 +152,18 @@ fn users_are_told_that_a_consolidation_of_several_nodes_did_not_hold() {
 }
 
 #[test]
+fn what_does_not_hold_any_more_does_not_keep_the_next_one_waiting() {
+    //
+    let mut cluster = cluster("100%", &["n1", "n2", "n3"], vec![fake(1)]);
+    run(&mut cluster, 10);
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    cluster.patch("/api/v1/nodes/n1", &protected);
+    run(&mut cluster, 8);
+    // They were decided after it, and are begun all the same.
+    assert_eq!(["n1", "n2", "n3"].map(|name| is_tainted(&cluster, name)), [false, true, true]);
+}
+
+#[test]
 fn a_budget_that_shrinks_meanwhile_is_obeyed() {
     let mut cluster = cluster("2", &["n1", "n2"], vec![fake(2)]);
     run(&mut cluster, 10);

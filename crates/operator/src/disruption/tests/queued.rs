@@ -164,6 +164,11 @@ fn the_pods_of_a_node_get_the_time_that_was_decided() {
 
 /// A pool that must have one node and may have two, whose node has drifted.
 fn fixed() -> (Operated, Arc<Commands>) {
+    fixed_with(&["n1"])
+}
+
+/// A pool that must have so many nodes and may have one more, all of which have drifted.
+fn fixed_with(nodes: &[&str]) -> (Operated, Arc<Commands>) {
     let kept = Mutex::new(None);
     let mut settings = Settings::default();
     settings.gates.static_capacity = true;
@@ -174,10 +179,13 @@ fn fixed() -> (Operated, Arc<Commands>) {
         all.push(queue::controller(context, commands, queue));
         all
     });
-    let pool = crate::testing::NODE_POOL
-        .replace("spec:\n  template", "spec:\n  replicas: 1\n  limits: {nodes: 2}\n  template");
+    let (replicas, limit) = (nodes.len(), nodes.len() + 1);
+    let spec = format!("spec:\n  replicas: {replicas}\n  limits: {{nodes: {limit}}}\n  template");
+    let pool = crate::testing::NODE_POOL.replace("spec:\n  template", &spec);
     cluster.apply(&format!("{NODE_CLASS}\n---\n{pool}"));
-    add_node(&cluster, "n1", &json!({}), &drifted(SINCE));
+    for node in nodes {
+        add_node(&cluster, node, &json!({}), &drifted(SINCE));
+    }
     run(&mut cluster, 2);
     (cluster, kept.into_inner().unwrap())
 }
@@ -217,6 +225,28 @@ fn a_fixed_pool_that_cannot_have_another_node_is_left_as_it_is() {
     assert!(error.to_string().contains("node limit reached"), "{error}");
     assert_eq!(pool_claims(&cluster), (1, 0, 0, 1));
     assert!(!is_tainted(&cluster, "n1"));
+}
+
+#[test]
+fn of_two_that_were_decided_at_once_one_gets_the_room_and_the_other_leaves_no_trace() {
+    let (mut cluster, commands) = fixed_with(&["n1", "n2"]);
+    let scene = scene(&cluster);
+    let both = candidates(&scene, &["n1", "n2"]).into_iter();
+    let [first, second] =
+        both.map(|it| one_for_one(&StaticDrift, &scene, it).unwrap()).collect::<Vec<_>>().try_into().unwrap();
+    cluster.block_on(commands.start(first)).unwrap();
+    let error = cluster.block_on(commands.start(Command::clone(&second))).unwrap_err();
+    assert!(error.to_string().contains("node limit reached"), "{error}");
+    assert_eq!(pool_claims(&cluster), (2, 0, 1, 0));
+    assert!(is_tainted(&cluster, "n1") && !is_tainted(&cluster, "n2"));
+    // Nothing is kept from it: it has its turn once the first is done.
+    bring_up(&cluster, &new_claims(&cluster)[0]);
+    run(&mut cluster, 3);
+    cluster.delete("/api/v1/nodes/n1");
+    run(&mut cluster, 1);
+    cluster.block_on(commands.start(second)).unwrap();
+    assert_eq!(new_claims(&cluster).len(), 2);
+    assert_eq!(cluster.context.cluster.read().reserved("default"), 0);
 }
 
 #[test]

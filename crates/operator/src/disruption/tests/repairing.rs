@@ -8,6 +8,7 @@ use api::names::metrics::{
     DISRUPTION_DECISIONS, NODECLAIMS_DISRUPTED, NODECLAIMS_UNHEALTHY_DISRUPTED, PODS_DISRUPTION_INITIATED,
 };
 use api::provider::Provider;
+use embedded::faults::{Fault, Rule};
 use parking_lot::Mutex;
 use runtime::Settings;
 
@@ -137,6 +138,21 @@ fn a_broken_node_gets_its_deadline_when_it_goes_and_not_before() {
     let labels = ["bad", "default", "spot", "", "forceful"];
     let metrics = &cluster.context.metrics;
     assert_eq!(metrics.value(&NODECLAIMS_UNHEALTHY_DISRUPTED, &labels), Some(1.0));
+}
+
+#[test]
+fn a_deadline_that_somebody_else_was_faster_with_is_written_again() {
+    let (mut cluster, commands, command) = decided("Bad");
+    cluster.block_on(commands.start(command)).unwrap();
+    cluster.faults.set_rules(vec![Rule::on("patch", "nodeclaims", 1.0, Fault::Conflict)]);
+    bring_up(&cluster, &new_claims(&cluster)[0]);
+    run(&mut cluster, 10);
+    // Without it the node does not go.
+    assert!(!is_deleting(&cluster) && annotation(&cluster, DEADLINE).is_null());
+    assert!(is_tainted(&cluster, "n1"));
+    cluster.faults.set_rules(vec![Rule::on("patch", "nodeclaims", 0.5, Fault::Conflict)]);
+    run(&mut cluster, 15);
+    assert!(is_deleting(&cluster) && annotation(&cluster, DEADLINE).is_string());
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use api::names::metrics::{
     DISRUPTION_DECISIONS, DISRUPTION_DECISIONS_BY_NODEPOOL, DISRUPTION_ELIGIBLE_NODES,
-    DISRUPTION_QUEUE_FAILURES, NODECLAIMS_CREATED, NODECLAIMS_DISRUPTED,
+    DISRUPTION_QUEUE_FAILURES, NODECLAIMS_CREATED, NODECLAIMS_DISRUPTED, NODEPOOLS_ALLOWED_DISRUPTIONS,
+    NODEPOOLS_NODES_CONSUMING_BUDGETS,
 };
 use embedded::faults::{Fault, Rule};
 
@@ -134,6 +135,57 @@ fn replacements_that_cannot_be_created_leave_everything_as_it_was() {
     assert_eq!(cluster.claims().len(), 2);
 }
 
+#[test]
+fn nothing_is_launched_for_a_node_that_cannot_be_tainted() {
+    let mut cluster = drifting("100%", &["n1"]);
+    cluster.faults.set_rules(vec![Rule::on("patch", "nodes", 1.0, Fault::InternalError)]);
+    run(&mut cluster, 20);
+    assert_eq!(cluster.claims().len(), 1);
+    assert!(!is_tainted(&cluster, "n1") && !cluster.context.cluster.read().is_marked("kwok://n1"));
+    let decided = cluster.context.metrics.value(&DISRUPTION_DECISIONS, &["replace", "drifted", ""]);
+    assert_eq!(decided, None);
+}
+
+#[test]
+fn a_drifted_node_that_needs_no_replacement_is_counted_as_deleted() {
+    let mut cluster = cluster("100%", &["n2"]);
+    add_node(&cluster, "n1", &json!({}), &drifted(SINCE));
+    for node in ["n1", "n2"] {
+        cluster.apply(&pod_asking(&format!("on-{node}"), node, "1").to_string());
+    }
+    run(&mut cluster, 5);
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&DISRUPTION_DECISIONS, &["delete", "drifted", ""]), Some(1.0));
+    assert!(cluster.get(&format!("{CLAIMS}/claim-n1")).is_none());
+}
+
+#[test]
+fn what_budgets_allow_and_what_they_have_spent_is_told() {
+    let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
+    let mut cluster = drifting("30%", &names.iter().map(String::as_str).collect::<Vec<_>>());
+    run(&mut cluster, 2);
+    let told = |cluster: &Operated| {
+        let labels = ["default", "drifted"];
+        let metrics = &cluster.context.metrics;
+        (
+            metrics.value(&NODEPOOLS_ALLOWED_DISRUPTIONS, &labels),
+            metrics.value(&NODEPOOLS_NODES_CONSUMING_BUDGETS, &labels),
+        )
+    };
+    assert_eq!(told(&cluster), (Some(3.0), Some(0.0)));
+    for _ in 0..30 {
+        // New claims get an instance, but no node.
+        for new in new_claims(&cluster) {
+            let status = json!({"status": {"providerID": format!("kwok://{new}")}});
+            cluster.patch(&format!("{CLAIMS}/{new}/status"), &status);
+        }
+        run(&mut cluster, 1);
+    }
+    assert_eq!(told(&cluster), (Some(3.0), Some(3.0)));
+    let decided = cluster.context.metrics.value(&DISRUPTION_DECISIONS, &["replace", "drifted", ""]);
+    assert_eq!((decided, new_claims(&cluster).len()), (Some(3.0), 3));
+}
+
 /// A drifted node whose pods need a new node each.
 fn apart(cluster: &Operated) {
     add_node(cluster, "n1", &json!({}), &drifted(SINCE));
@@ -159,18 +211,24 @@ fn all_replacements_are_created_or_none() {
 
 #[test]
 fn a_node_waits_for_all_of_its_replacements() {
-    let mut cluster = cluster("100%", &[]);
-    apart(&cluster);
-    run(&mut cluster, 5);
-    let new = new_claims(&cluster);
-    assert_eq!(new.len(), 3);
-    for claim in &new {
-        assert!(is_tainted(&cluster, "n1"));
-        assert_eq!(cluster.claims().len(), 4);
-        bring_up(&cluster, claim);
-        run(&mut cluster, 3);
+    // In whatever order they come.
+    for backwards in [false, true] {
+        let mut cluster = cluster("100%", &[]);
+        apart(&cluster);
+        run(&mut cluster, 5);
+        let mut new = new_claims(&cluster);
+        assert_eq!(new.len(), 3);
+        if backwards {
+            new.reverse();
+        }
+        for claim in &new {
+            assert!(is_tainted(&cluster, "n1"));
+            assert_eq!(cluster.claims().len(), 4);
+            bring_up(&cluster, claim);
+            run(&mut cluster, 3);
+        }
+        assert_eq!(cluster.claims().len(), 3);
     }
-    assert_eq!(cluster.claims().len(), 3);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use api::provider::Provider;
 
 use super::decided::{by, drifted, shown};
-use super::drifting::{full_reservation, reserved_node, reserved_pool};
+use super::drifting::{full_beside_another, full_reservation, reserved_node, reserved_pool};
 use super::*;
 use crate::disruption::decision::Decision;
 use crate::disruption::static_drift::StaticDrift;
@@ -135,6 +135,14 @@ fn a_pool_whose_reservations_are_used_up_lets_those_go_first_that_hold_them() {
     // Without the gate nobody looks at reservations.
     assert_eq!(decide(&objects, false).len(), 2);
     assert!(decide(&objects, false)[0].starts_with("replace: "));
+    // What the template does not admit does not count, whatever is left of it.
+    let of = |types: &Types, objects: &[Value]| {
+        shown(&by(&StaticDrift, &state_of(Provider::Aws, objects), types, true).0)
+    };
+    assert!(of(&full_beside_another(), &objects)[0].starts_with("replace: "));
+    let only = json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m.large"]}]);
+    objects[0]["spec"]["template"]["spec"]["requirements"] = only;
+    assert_eq!(of(&full_beside_another(), &objects), expected);
     // A template that nothing on offer fits is no matter of reservations.
     let elsewhere = json!([{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["nowhere"]}]);
     objects[0]["spec"]["template"]["spec"]["requirements"] = elsewhere;

@@ -2,6 +2,7 @@
 
 use api::names::metrics::{CONSOLIDATION_MOVES, CONSOLIDATION_SCORE};
 
+use super::super::balanced::{Totals, approves, moves};
 use super::*;
 use crate::disruption::decision::Measure;
 
@@ -206,4 +207,35 @@ fn pods_are_moved_where_they_fit_and_a_new_node_comes_where_they_do_not() {
     let large = || world(sizes()).node("n1", "s-8", OD, &["2"]);
     assert_eq!(large().foreign("other", "2").single(), ["delete n1"]);
     assert_eq!(large().foreign("other", "1").single(), ["replace n1 -> on-demand s-2 s-4"]);
+}
+
+#[test]
+fn pools_of_which_nothing_is_known_approve_of_nothing_and_are_told_nothing() {
+    let world = world(sizes()).node("n1", "s-8", OD, &["1"]);
+    let (candidates, unknown) = (world.view(Consolidation::Single).candidates, Totals::default());
+    assert!(!approves(&candidates, &[0], 7.0, &unknown));
+    let told = moves(&candidates, &[0], 7.0, &unknown);
+    assert_eq!((told.notices.len(), told.measures.len()), (0, 1));
+    let known = Totals::new(&world.scene(), &candidates);
+    assert!(approves(&candidates, &[0], 7.0, &known));
+    // Nothing at all is nothing to approve of.
+    assert!(!approves(&candidates, &[], 7.0, &known));
+}
+
+#[test]
+fn nodes_that_are_well_used_stay_and_nobody_is_told() {
+    let world = world(sizes()).node("n1", "s-4", OD, &["2", "2"]).node("n2", "s-4", OD, &["3", "1"]);
+    for method in [Consolidation::Multi, Consolidation::Single] {
+        let decision = world.decide(method);
+        assert!(decision.commands.is_empty() && approved(&decision).is_empty(), "{method:?}");
+    }
+}
+
+#[test]
+fn of_several_that_are_worth_it_the_best_goes_where_one_may() {
+    let mut pool = balanced();
+    merge(&mut pool, &json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}));
+    let world = World::new(sizes(), &pool).foreign("large", "100");
+    let world = world.node("n1", "s-2", OD, &["1"]).node("n2", "s-8", OD, &["1"]);
+    assert_eq!(world.single(), ["delete n2"]);
 }

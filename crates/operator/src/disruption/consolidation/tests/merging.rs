@@ -81,3 +81,23 @@ fn what_several_nodes_become_is_not_the_cheapest_of_their_own_types() {
     let world = world.node("n2", "2xl", OD, &["1"]).node("n3", "small", OD, &["1"]);
     assert_eq!(world.multi(), ["replace n1 n2 n3 -> on-demand nano"]);
 }
+
+#[test]
+fn however_many_nodes_there_are_all_of_them_are_looked_at() {
+    // there is no end before the end, so nothing is called settled that nobody has looked at.
+    let nodes = |used: &str| {
+        let world = World::on_demand(vec![usual("s-1", 1, 1.0)]).foreign("large", "200");
+        (0..150).fold(world, |world, number| world.node(&format!("n{number:03}"), "s-1", OD, &[used]))
+    };
+    let decision = nodes("1").decide(Consolidation::Multi);
+    assert_eq!(decision.commands.iter().map(|it| it.candidates.len()).collect::<Vec<_>>(), [150]);
+    // The last one alone could go: the others ask for what only their own node has.
+    let own = json!({"spec": {"nodeSelector": {"no-such-label": "x"}}});
+    let stuck = (0..149).fold(nodes("1"), |world, number| {
+        let name = format!("n{number:03}");
+        world.with(pod(&format!("{name}-0"), &name, "1", &own))
+    });
+    let decision = stuck.decide(Consolidation::Multi);
+    assert!(decision.commands.is_empty());
+    assert_eq!(stuck.single(), ["delete n149"]);
+}

@@ -94,7 +94,7 @@ fn what_comes_meanwhile_and_must_not_be_disturbed_is_not() {
         let guarded = world.clone().node_of("p", "n1", ("s-8", OD), &["2"], &protected("true"), &json!({}));
         assert_eq!(wrong(&guarded, &planned), Some(Cause::Churn));
         let invalid = guarded.validate(Consolidation::Single, &planned).unwrap_err();
-        assert_eq!(invalid.message, "1 candidates are no longer valid");
+        assert_eq!(invalid.message, "validating candidates, 1 candidates are no longer valid");
         // Pods are expected on it.
         let mut promised = world;
         promised.nominated.push("kwok://n1");
@@ -115,6 +115,24 @@ fn budgets_still_count() {
     assert_eq!(wrong(&large().with(pool(&none)), &planned), Some(Cause::Budget));
     let planned = command(&several(), Consolidation::Multi);
     assert_eq!(wrong(&several().with(pool(&two)), &planned), Some(Cause::Budget));
+}
+
+#[test]
+fn the_log_says_what_was_validated_and_why_it_does_not_hold() {
+    let said = |world: &World, planned: &Command| {
+        world.validate(Consolidation::Single, planned).unwrap_err().to_string()
+    };
+    let planned = command(&large(), Consolidation::Single);
+    let none = json!({"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}});
+    let mut pool = pool_object("p", &on_demand());
+    merge(&mut pool, &none);
+    let budget = "validating candidates, a budget no longer allows the disruption";
+    assert_eq!(said(&large().with(pool), &planned), budget);
+    let late = pod("late", "n1", "100", &json!({}));
+    let scheduling = "validating command, not all pods would schedule, default/late => ";
+    assert!(said(&large().with(late), &planned).starts_with(scheduling));
+    let other = "validating command, 0 new nodes are needed, not 1";
+    assert_eq!(said(&large().foreign("other", "4"), &planned), other);
 }
 
 #[test]
