@@ -29,6 +29,10 @@ impl Rules for Tenth {
         candidates.len() <= self.0
     }
 
+    fn may_be_replaced(&self, _: usize) -> bool {
+        true
+    }
+
     fn is_worth(&self, _: &[usize], _: f64) -> bool {
         true
     }
