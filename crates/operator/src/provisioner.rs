@@ -12,6 +12,7 @@ pub(crate) mod outcome;
 mod pass;
 #[cfg(test)]
 mod tests;
+mod tried;
 mod trigger;
 #[cfg(test)]
 mod zone_tests;
