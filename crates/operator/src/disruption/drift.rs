@@ -91,6 +91,14 @@ fn order(candidate: &Candidate) -> (bool, Timestamp, &str) {
 
 /// Where the pods of a node go, and in which order; or what is wrong.
 fn place(oracle: &mut Oracle<'_>, candidate: &Candidate) -> Result<(Simulated, Kind), Simulated> {
+    // Pods that object have only so much time. Nothing is launched for them before; but there must be something that
+    // they can have then.
+    if candidate.blocked.is_some() {
+        let all = oracle.without(&[candidate], &Ask { blocked_pods: true, ..Ask::default() });
+        if !all.is_complete() {
+            return Err(all);
+        }
+    }
     let simulated = oracle.without(&[candidate], &Ask::default());
     if simulated.is_complete() {
         return Ok((simulated, Kind::Usual));
