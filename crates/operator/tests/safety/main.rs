@@ -351,7 +351,8 @@ fn play_all(half: u64) {
     }
     println!("{counts:?}");
     for what in ["nodes given up", "nodes deleted", "evictions"] {
-        assert!(counts.contains_key(what), "nothing was seen of: {what}");
+        // A single cluster need not have seen all of it.
+        assert!(asked.is_some() || counts.contains_key(what), "nothing was seen of: {what}");
     }
 }
 
