@@ -34,6 +34,10 @@ impl Rules for Tenth {
         candidates.len() <= self.0
     }
 
+    fn may_be_replaced(&self, _: usize) -> bool {
+        true
+    }
+
     fn is_worth(&self, _: &[usize], _: f64) -> bool {
         true
     }
@@ -150,7 +154,13 @@ fn enlarged(file: &Path, times: usize, pools: usize) -> Value {
         let objects = of_kind("NodeClaim").enumerate().chain(of_kind("Node").enumerate());
         for (number, object) in objects {
             let mut object = object.clone();
-            for path in ["/metadata/name", "/metadata/uid", "/spec/providerID", "/status/providerID", "/status/nodeName"] {
+            for path in [
+                "/metadata/name",
+                "/metadata/uid",
+                "/spec/providerID",
+                "/status/providerID",
+                "/status/nodeName",
+            ] {
                 if let Some(name) = object.pointer_mut(path) {
                     *name = renamed(name);
                 }
@@ -174,7 +184,8 @@ fn enlarged(file: &Path, times: usize, pools: usize) -> Value {
                 let mut small = pod.clone();
                 small["metadata"]["name"] = format!("small-{copy}-{number}").into();
                 small["metadata"]["uid"] = format!("small-{copy}-{number}").into();
-                small["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "10m", "memory": "16Mi"}});
+                small["spec"]["containers"][0]["resources"] =
+                    json!({"requests": {"cpu": "10m", "memory": "16Mi"}});
                 items.push(small);
             }
             items.push(pod);

@@ -84,6 +84,23 @@ impl<'a> Budgets<'a> {
         pods.find_map(|pod| Some((pod, self.blocked(pod, Mode::ZeroDisruptions, now)?)))
     }
 
+    /// The first budget that does not let all those of some pods go that nobody creates again. Others come back
+    /// somewhere else, so that the next one may go; of these, some would stay for ever.
+    pub fn first_outnumbered<'p>(
+        &self,
+        pods: impl IntoIterator<Item = &'p Pod>,
+        now: Timestamp,
+    ) -> Option<Blocked<'a>> {
+        let mut counts = BTreeMap::<(&str, &str), i32>::new();
+        let alone = |pod: &&Pod| pod.metadata.owner_references.is_empty() && is_evictable(pod, now);
+        let pods = pods.into_iter().filter(alone);
+        pods.flat_map(|pod| self.selecting(pod).filter(|it| !lets_go(it, pod))).find_map(|budget| {
+            let count = counts.entry((budget.metadata.namespace(), &budget.metadata.name)).or_default();
+            *count += 1;
+            (*count > budget.status.disruptions_allowed).then(|| Blocked { budgets: vec![budget] })
+        })
+    }
+
     /// Whether a pod of a node that goes away needs a place elsewhere now: it will be created again, and nothing
     /// keeps it where it is for ever.
     pub fn may_move(&self, pod: &Pod, now: Timestamp) -> bool {
@@ -93,9 +110,13 @@ impl<'a> Budgets<'a> {
     }
 }
 
+/// Whether a budget does not care about a pod, because it is not healthy.
+fn lets_go(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+    &*budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" && pod.status.conditions.not_ready
+}
+
 fn blocks(budget: &PodDisruptionBudget, pod: &Pod, mode: Mode) -> bool {
-    let lets_unhealthy_go = &*budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow";
-    if lets_unhealthy_go && pod.status.conditions.not_ready {
+    if lets_go(budget, pod) {
         return false;
     }
     match mode {

@@ -35,6 +35,9 @@ pub trait Rules: Sync {
     /// Whether some candidates, by their places in the list, may go together, as far as budgets are concerned.
     fn may_go(&self, candidates: &[usize]) -> bool;
 
+    /// Whether a candidate may make way for a new node. One that only goes always may.
+    fn may_be_replaced(&self, candidate: usize) -> bool;
+
     /// Whether saving so much is worth moving the pods of some candidates.
     fn is_worth(&self, candidates: &[usize], savings: f64) -> bool;
 }
@@ -59,6 +62,8 @@ pub enum Keep {
     ManyClaims(usize),
     /// A new node would not be cheaper for certain.
     Dear(Dear),
+    /// Some of them do not make way for a new node yet.
+    NotYet,
     /// It is not worth it; this is what it would save.
     NotWorth(f64),
 }
@@ -137,6 +142,9 @@ pub fn examine(
         (Some(_), Some(_)) => return Verdict::Keep(Keep::ManyClaims(count)),
         (Some(claim), None) => {
             match simulation.cheaper(claim, &bargain(all, chosen, price, rules, &rivals(all, chosen))) {
+                Ok(_) if !chosen.iter().all(|index| rules.may_be_replaced(*index)) => {
+                    return Verdict::Keep(Keep::NotYet);
+                }
                 Ok(claim) => Verdict::Replace(Box::new(claim)),
                 Err(dear) => return Verdict::Keep(Keep::Dear(dear)),
             }
@@ -277,7 +285,8 @@ fn delete(simulation: &mut Simulation<'_>, candidate: &Candidate) -> Option<usiz
     let nodes = [candidate.node];
     let question = Question { saving: true, most_claims: 0, ..Question::without(&nodes) };
     let answer = simulation.ask(&question);
-    let fits = !answer.too_many_claims && answer.claims.is_empty() && unplaced(simulation, &answer).is_empty();
+    let fits =
+        !answer.too_many_claims && answer.claims.is_empty() && unplaced(simulation, &answer).is_empty();
     if fits {
         simulation.adopt(&question);
     }
@@ -294,7 +303,8 @@ fn replace_prefix(
     rules: &dyn Rules,
 ) -> Option<Move> {
     let mut chosen: Vec<usize> = Vec::new();
-    for index in open {
+    // Those that do not make way for a new node yet would keep all others.
+    for index in open.iter().filter(|index| rules.may_be_replaced(**index)) {
         let with: Vec<usize> = taken.iter().chain(&chosen).chain([index]).copied().collect();
         if chosen.len() < MOST_MERGED && rules.may_go(&with) {
             chosen.push(*index);

@@ -15,9 +15,11 @@ const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
 struct Anything {
     nodes: usize,
     spot_to_spot: bool,
+    /// Only from this one on may they make way for new ones.
+    replaced_from: usize,
 }
 
-const ALL: Anything = Anything { nodes: usize::MAX, spot_to_spot: true };
+const ALL: Anything = Anything { nodes: usize::MAX, spot_to_spot: true, replaced_from: 0 };
 
 impl Rules for Anything {
     fn spot_to_spot(&self) -> bool {
@@ -26,6 +28,10 @@ impl Rules for Anything {
 
     fn may_go(&self, candidates: &[usize]) -> bool {
         candidates.len() <= self.nodes
+    }
+
+    fn may_be_replaced(&self, candidate: usize) -> bool {
+        candidate >= self.replaced_from
     }
 
     fn is_worth(&self, _: &[usize], _: f64) -> bool {
@@ -116,6 +122,34 @@ fn a_node_that_is_too_large_is_replaced_by_any_that_is_cheaper() {
     let Verdict::Replace(claim) = verdict(&world, &all, &[0], &ALL) else { panic!("not replaced") };
     assert_eq!(names(&world, &claim), ["size-2", "size-4"]);
     assert!((claim.price - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_node_that_is_not_to_be_replaced_yet_may_still_go_where_nothing_comes_for_it() {
+    let rules = Anything { replaced_from: 1, ..ALL };
+    let mut large = world(|world| sizes(world, 5));
+    let all = [sized(&mut large, 8, &[2])];
+    assert!(matches!(verdict(&large, &all, &[0], &rules), Verdict::Keep(Keep::NotYet)));
+    let mut roomy = world(|world| sizes(world, 4));
+    let all = [sized(&mut roomy, 4, &[1]), sized(&mut roomy, 4, &[2])];
+    assert!(matches!(verdict(&roomy, &all, &[0], &rules), Verdict::Delete));
+    // Where nothing is cheaper, that is what is told.
+    let mut full = world(|world| sizes(world, 4));
+    let all = [sized(&mut full, 4, &[4])];
+    assert!(matches!(verdict(&full, &all, &[0], &rules), Verdict::Keep(Keep::Dear(Dear::Nothing))));
+}
+
+#[test]
+fn nodes_that_are_not_to_be_replaced_yet_do_not_keep_others_from_being_merged() {
+    let mut world = world(|world| sizes(world, 4));
+    let all: Vec<Candidate> = (0..5).map(|_| sized(&mut world, 4, &[2])).collect();
+    world.snapshot.nodes.iter_mut().for_each(|node| node.takes_moved = false);
+    for (replaced_from, expected) in [(0, vec![0, 1, 2, 3]), (1, vec![1, 2, 3, 4]), (4, vec![])] {
+        let mut simulation = Simulation::new(&world.snapshot, &world.options);
+        let moves = merge(&mut simulation, &all, &Anything { replaced_from, ..ALL });
+        let gone: Vec<usize> = moves.iter().flat_map(|each| each.candidates.clone()).collect();
+        assert_eq!(gone, expected, "{replaced_from}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ pub(crate) mod outcome;
 mod pass;
 #[cfg(test)]
 mod tests;
+mod tried;
 mod trigger;
 mod wishes;
 #[cfg(test)]

@@ -17,6 +17,8 @@ define! {
     NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version";
     /// When draining ends, as an RFC 3339 time.
     TERMINATION_TIMESTAMP = "karpenter.sh/nodeclaim-termination-timestamp";
+    /// When a node that replaced others has paid for itself, as an RFC 3339 time.
+    PAYBACK_TIMESTAMP = "karpenter.sh/nodeclaim-payback-timestamp";
     /// Whether `minValues` was relaxed for the launch.
     MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed";
     /// The DRA drivers that must have published devices before the node is initialized.

@@ -4,13 +4,10 @@
 //! claim with a few offerings and needs no more than this.
 
 use api::labels::LabelSets;
-use api::names::labels;
-use api::names::values::capacity_type;
 use api::shared::{Operator, Requirement};
 use engine::requirement;
 use engine::universe::{SetId, Universe};
 
-use super::Offering;
 use crate::reason::Reason;
 
 /// What a NodeClaim asks for.
@@ -42,24 +39,6 @@ impl<'a> Wanted<'a> {
             let value = self.universe.get(*id).single()?;
             Some((self.universe.key_name(*key), self.universe.values(*key).name(value)))
         })
-    }
-
-    /// The most that a launch can cost: with capacity types in the order in which they are taken, the highest
-    /// price of the first that has an offering. The greatest number if there is none.
-    pub fn worst_launch_price(&mut self, offerings: &[Offering]) -> f64 {
-        for kind in [capacity_type::RESERVED, capacity_type::SPOT, capacity_type::ON_DEMAND] {
-            let prices: Vec<f64> = offerings
-                .iter()
-                .filter(|offering| offering.is_launchable())
-                .filter(|offering| offering.value(labels::CAPACITY_TYPE) == Some(kind))
-                .filter(|offering| self.admits(&offering.requirements))
-                .map(|offering| offering.price)
-                .collect();
-            if let Some(worst) = prices.into_iter().max_by(f64::total_cmp) {
-                return worst;
-            }
-        }
-        f64::MAX
     }
 }
 
@@ -154,22 +133,5 @@ mod tests {
         let sets = sets();
         let wanted = Wanted::new(&asked, &sets).unwrap();
         assert_eq!(wanted.settled().collect::<Vec<_>>(), [("topology.kubernetes.io/zone", "b")]);
-    }
-
-    #[test]
-    fn the_worst_price_is_that_of_the_capacity_type_that_is_taken_first() {
-        let sets = sets();
-        let mut it = some_type();
-        it.offerings[0].price = 9.0;
-        let price = |asked: &[Requirement], it: &InstanceType| {
-            Wanted::new(asked, &sets).unwrap().worst_launch_price(&it.offerings).to_string()
-        };
-        let on_demand = [requirement(labels::CAPACITY_TYPE, Operator::In, &["on-demand"])];
-        assert_eq!(price(&[], &it), "9");
-        assert_eq!(price(&on_demand, &it), it.offerings[1].price.to_string());
-        let nowhere = [requirement(labels::ZONE, Operator::In, &["nowhere"])];
-        assert_eq!(price(&nowhere, &it), f64::MAX.to_string());
-        it.offerings[0].available = false;
-        assert_eq!(price(&[], &it), it.offerings[2].price.to_string());
     }
 }

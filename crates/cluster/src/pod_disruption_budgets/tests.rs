@@ -150,3 +150,28 @@ fn a_budget_that_lets_unhealthy_pods_go_does_not_block_them() {
     assert!(blocked_now(&json!({}), &[(lenient, 0)]).is_some());
     assert!(blocked_now(&sick, &[(json!({}), 0)]).is_some());
 }
+
+#[test]
+fn pods_that_nobody_creates_again_need_room_in_their_budget_all_at_once() {
+    let alone = json!({"metadata": {"name": "a", "labels": {"app": "a"}}});
+    let mut owned = owned("apps/v1", "ReplicaSet");
+    merge(&mut owned, &alone);
+    let blocked = |pods: &[&Value], allowed: i32, policy: &str| {
+        let budget: PodDisruptionBudget = serde_json::from_value(json!({
+            "metadata": {"name": "b", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "a"}}, "unhealthyPodEvictionPolicy": policy},
+            "status": {"disruptionsAllowed": allowed},
+        }))
+        .unwrap();
+        let pods: Vec<Pod> = pods.iter().map(|value| pod(value)).collect();
+        Budgets::new([&budget]).first_outnumbered(&pods, Timestamp::UNIX_EPOCH).is_some()
+    };
+    assert!(!blocked(&[&alone, &alone], 2, ""));
+    assert!(blocked(&[&alone, &alone, &alone], 2, ""));
+    // Others come back elsewhere, one after the other.
+    assert!(!blocked(&[&owned, &owned, &owned], 1, ""));
+    assert!(!blocked(&[&owned, &owned, &alone], 1, ""));
+    let mut sick = alone.clone();
+    merge(&mut sick, &json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}));
+    assert!(blocked(&[&alone, &sick], 1, "") && !blocked(&[&alone, &sick], 1, "AlwaysAllow"));
+}

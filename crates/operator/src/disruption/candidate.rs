@@ -9,7 +9,7 @@ use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use cluster::costs::{self, Costs};
 use cluster::do_not_disrupt::DoNotDisrupt;
-use cluster::eligibility::{is_disruptable, is_reschedulable};
+use cluster::eligibility::is_reschedulable;
 use cluster::objects::{Node, Pod};
 use cluster::pod_disruption_budgets::Budgets;
 use cluster::state::State;
@@ -20,6 +20,7 @@ use units::GoDuration;
 
 use super::Class;
 use super::decision::Notice;
+use super::objection::{counts, objection};
 use super::repair::Repaired;
 use crate::catalogue::Types;
 use crate::text::sentence;
@@ -200,12 +201,8 @@ fn candidate(
     let pods: Vec<Arc<Pod>> = state.pods_on(&object.metadata.name).map(Arc::clone).collect();
     let mut stopped = None;
     if let Err(blocked) = check_pods(&pods, budgets, search.now, notices) {
-        let passes = match search.class {
-            Class::Graceful => false,
-            Class::Eventual => claim.spec.termination_grace_period.is_some(),
-            Class::Repair => true,
-        };
-        if !(blocked.by_pods && passes) {
+        let counts = counts(search.class, claim.spec.termination_grace_period.is_some());
+        if counts || !blocked.by_pods {
             return Err(blocked);
         }
         stopped = Some(blocked.why);
@@ -288,12 +285,7 @@ fn check_pods(
     for pod in pods {
         notices.extend(protection_notice(pod, now));
     }
-    if let Some(pod) = pods.iter().find(|pod| !is_disruptable(pod, now)) {
-        let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.name);
-        return Err(Blocked::by_pods(format!("pod has {DO_NOT_DISRUPT:?} annotation (Pod={name})")));
-    }
-    let kept = budgets.first_blocked(pods.iter().map(Arc::as_ref), now);
-    kept.map_or(Ok(()), |(_, blocked)| Err(Blocked::by_pods(blocked.to_string())))
+    objection(pods, budgets, now).map_or(Ok(()), |it| Err(Blocked::by_pods(it.why)))
 }
 
 /// What users are told about the protection of a pod.

@@ -12,7 +12,7 @@ use super::candidate::Candidate;
 use super::decision::{Cause, Notice};
 use super::launch::Launch;
 use super::scene::Simulated;
-use super::{Method, Reason};
+use super::{Class, Method, Reason};
 use crate::provisioner::outcome::Nominated;
 use crate::text::some;
 
@@ -37,6 +37,8 @@ pub(crate) struct Command {
     pub(crate) id: Box<str>,
     /// Why.
     pub(crate) reason: Reason,
+    /// What can keep its nodes from being disrupted.
+    pub(crate) class: Class,
     /// How metrics tell kinds of consolidation apart; empty for anything else.
     pub(crate) consolidation_type: &'static str,
     /// How.
@@ -67,6 +69,7 @@ impl Command {
         Self {
             id: id(candidates.iter().map(|candidate| &*candidate.provider_id), now),
             reason: method.reason(),
+            class: method.class(),
             consolidation_type: method.consolidation_type(),
             kind: Kind::Usual,
             candidates,

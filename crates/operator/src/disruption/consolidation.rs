@@ -31,7 +31,7 @@ use super::command::Command;
 use super::decision::{Cause, Decision, Invalid, Measure};
 use super::oracle::{self, Oracle};
 use super::scene::{Ask, Scene};
-use super::{Class, Method, Reason};
+use super::{Class, Method, Reason, payback};
 use crate::text::sentence;
 use balanced::Totals;
 use rules::Rules;
@@ -215,6 +215,10 @@ impl Search<'_> {
                 Found::Stays(why) => {
                     self.decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, ""));
                 }
+                Found::NotYet => {
+                    let why = payback::told(&candidate.claim);
+                    self.decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, ""));
+                }
                 Found::NotWorth(savings) => self.tell_scores(&[index], savings),
             }
         }
@@ -272,6 +276,8 @@ enum Found {
     Goes,
     /// It stays, and users are told why.
     Stays(String),
+    /// It stays until it has paid for itself.
+    NotYet,
     /// It stays: this is too little to save.
     NotWorth(f64),
 }
@@ -280,6 +286,7 @@ impl Found {
     fn new(built: &Built, simulation: &mut Simulation<'_>, verdict: Verdict) -> Self {
         Self::Stays(match verdict {
             Verdict::Delete | Verdict::Replace(_) => return Self::Goes,
+            Verdict::Keep(Keep::NotYet) => return Self::NotYet,
             Verdict::Keep(Keep::NotWorth(savings)) => return Self::NotWorth(savings),
             Verdict::Keep(Keep::Pods(pods)) => sentence(&oracle::summary(built, simulation, &pods)),
             Verdict::Keep(Keep::ManyClaims(count)) => {

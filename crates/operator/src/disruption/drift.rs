@@ -14,6 +14,7 @@ use super::budget::Budgets;
 use super::candidate::Candidate;
 use super::command::{Command, Kind};
 use super::decision::Decision;
+use super::oracle::Oracle;
 use super::scene::{Ask, Scene, Simulated};
 use super::{Class, Method, Reason};
 use crate::text::sentence;
@@ -49,6 +50,7 @@ impl Method for Drift {
     fn decide(&self, scene: &Scene, mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
         candidates.sort_by(|a, b| order(a).cmp(&order(b)));
         let mut decision = Decision { nothing: true, ..Decision::default() };
+        let mut oracle = None;
         for candidate in candidates {
             let Some(budget) = budgets.get_mut(candidate.pool_name()).filter(|budget| budget.left() > 0)
             else {
@@ -64,7 +66,7 @@ impl Method for Drift {
             if !decision.commands.is_empty() {
                 break;
             }
-            match place(scene, &candidate) {
+            match place(oracle.get_or_insert_with(|| scene.oracle()), &candidate) {
                 Ok((simulated, kind)) => {
                     budget.take();
                     let command = Command::after(self, vec![candidate], simulated, scene.now);
@@ -88,13 +90,21 @@ fn order(candidate: &Candidate) -> (bool, Timestamp, &str) {
 }
 
 /// Where the pods of a node go, and in which order; or what is wrong.
-fn place(scene: &Scene, candidate: &Candidate) -> Result<(Simulated, Kind), Simulated> {
-    let simulated = scene.without(&[candidate], &Ask::default());
+fn place(oracle: &mut Oracle<'_>, candidate: &Candidate) -> Result<(Simulated, Kind), Simulated> {
+    // Pods that object have only so much time. Nothing is launched for them before; but there must be something that
+    // they can have then.
+    if candidate.blocked.is_some() {
+        let all = oracle.without(&[candidate], &Ask { blocked_pods: true, ..Ask::default() });
+        if !all.is_complete() {
+            return Err(all);
+        }
+    }
+    let simulated = oracle.without(&[candidate], &Ask::default());
     if simulated.is_complete() {
         return Ok((simulated, Kind::Usual));
     }
-    let goes_first = scene.settings().gates.terminate_first_drift;
-    match goes_first.then(|| with_its_own_reservation(scene, candidate, &Ask::default())).flatten() {
+    let goes_first = oracle.scene().settings().gates.terminate_first_drift;
+    match goes_first.then(|| with_its_own_reservation(oracle, candidate, &Ask::default())).flatten() {
         Some(own) => {
             Ok((Simulated { launches: Vec::new(), ..own }, Kind::TerminateFirst(NO_RESERVED_CAPACITY)))
         }
@@ -111,8 +121,12 @@ pub(super) fn reservation<'c>(scene: &Scene, candidate: &'c Candidate) -> Option
 
 /// What would happen if a node gave its reservation back before anything is launched; nothing if it holds none, or
 /// if that does not help.
-pub(super) fn with_its_own_reservation(scene: &Scene, candidate: &Candidate, ask: &Ask) -> Option<Simulated> {
-    let credit = Some(reservation(scene, candidate)?.into());
-    let simulated = scene.without(&[candidate], &Ask { credit, ..ask.clone() });
+pub(super) fn with_its_own_reservation(
+    oracle: &mut Oracle<'_>,
+    candidate: &Candidate,
+    ask: &Ask,
+) -> Option<Simulated> {
+    let credit = Some(reservation(oracle.scene(), candidate)?.into());
+    let simulated = oracle.without(&[candidate], &Ask { credit, ..ask.clone() });
     simulated.is_complete().then_some(simulated)
 }

@@ -32,6 +32,11 @@ impl<'s> Oracle<'s> {
         Self { scene, built, simulation, nodes }
     }
 
+    /// What is asked about.
+    pub(crate) fn scene(&self) -> &'s Scene {
+        self.scene
+    }
+
     /// What the engine knows.
     pub(crate) fn built(&self) -> &'s Built {
         self.built

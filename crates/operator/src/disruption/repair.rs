@@ -35,6 +35,7 @@ use super::candidate::Candidate;
 use super::command::{Command, Kind};
 use super::decision::{Decision, Notice};
 use super::drift::{reservation, with_its_own_reservation};
+use super::oracle::Oracle;
 use super::scene::{Ask, Scene, Simulated};
 use super::static_drift::{
     AT_LIMIT, RESERVATIONS_FULL, can_come_back, full_reservations, is_over_scaled, one_for_one, room,
@@ -92,17 +93,23 @@ impl Repair {
     }
 
     /// Replaces a node, or says why not; nothing if that would not be news.
-    fn replace(&self, scene: &Scene, candidate: &Candidate) -> Result<Command, Option<String>> {
+    fn replace<'s>(
+        &self,
+        scene: &'s Scene,
+        oracle: &mut Option<Oracle<'s>>,
+        candidate: &Candidate,
+    ) -> Result<Command, Option<String>> {
         if candidate.pool.spec.replicas.is_some() {
             return self.replace_static(scene, candidate);
         }
         let ask = Ask { blocked_pods: true, ..Ask::default() };
-        let simulated = scene.without(&[candidate], &ask);
+        let oracle = oracle.get_or_insert_with(|| scene.oracle());
+        let simulated = oracle.without(&[candidate], &ask);
         if simulated.is_complete() {
             return Ok(Command::after(self, vec![candidate.clone()], simulated, scene.now));
         }
         if scene.settings().gates.terminate_first_repair
-            && let Some(simulated) = with_its_own_reservation(scene, candidate, &ask)
+            && let Some(simulated) = with_its_own_reservation(oracle, candidate, &ask)
         {
             let why = NO_RESERVED_CAPACITY;
             return Ok(Command::terminate_first(self, candidate.clone(), simulated, why, scene.now));
@@ -199,6 +206,7 @@ impl Method for Repair {
     /// One node at a time, the most urgent that can be repaired.
     fn decide(&self, scene: &Scene, candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
         let mut decision = Decision::default();
+        let mut oracle = None;
         let tripped = breaker::tripped(scene.state(), &self.policies);
         for mut candidate in by_urgency(self, candidates, scene.now) {
             let Some(repaired) = candidate.repaired.clone() else { continue };
@@ -217,7 +225,7 @@ impl Method for Repair {
                     let command = Command::delete(self, vec![candidate.clone()], scene.now);
                     Ok(Command { kind: Kind::Reboot, ..command })
                 }
-                RepairAction::Replace => self.replace(scene, &candidate),
+                RepairAction::Replace => self.replace(scene, &mut oracle, &candidate),
             };
             match command {
                 Ok(command) => {

@@ -224,7 +224,7 @@ impl Run {
         }
         budget::publish(context, &budgets, reason);
         candidates.retain(|it| !self.commands.is_paused(it.pool_name(), reason, pass.now));
-        let idle = Idle::new(pass.seen, &candidates, &budgets, &pass.leaving, &pass.types);
+        let idle = Idle::new((pass.seen, pass.now), &candidates, &budgets, &pass.leaving, &pass.types);
         let is_idle = candidates.is_empty() || {
             let known = self.idle.lock();
             known[position].as_ref().is_some_and(|last| last.holds(&idle, &context.cluster.read(), pass.now))

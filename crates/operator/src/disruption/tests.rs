@@ -5,6 +5,7 @@ mod consolidating;
 mod drifting;
 mod empty;
 mod emptying;
+mod hindering;
 mod keeping;
 mod looping;
 mod queued;

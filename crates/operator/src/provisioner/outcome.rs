@@ -39,13 +39,16 @@ pub(crate) struct NewClaim {
     pub(crate) min_values_relaxed: bool,
     /// The pods it is for; virtual ones, which nobody is told about, are not among them.
     pub(crate) pods: Vec<Decided>,
+    /// Whether it is also for virtual ones.
+    pub(crate) for_buffers: bool,
 }
 
 impl NewClaim {
     /// A claim as the template of its pool has it, for no pods in particular.
     pub(crate) fn bare(pool: Arc<NodePool>, sets: &LabelSets) -> Result<Self, Reason> {
         let claim = payload::bare_node_claim(&pool, sets)?;
-        Ok(Self { claim, pool, types: Vec::new(), min_values_relaxed: false, pods: Vec::new() })
+        let (types, pods) = (Vec::new(), Vec::new());
+        Ok(Self { claim, pool, types, min_values_relaxed: false, pods, for_buffers: false })
     }
 }
 
@@ -147,12 +150,14 @@ pub(crate) fn new_claim(
 ) -> NewClaim {
     let snapshot = &built.snapshot;
     let real = claim.pods.iter().filter(|pod| !is_virtual(built, **pod));
+    let pods: Vec<Decided> = real.map(|pod| decided(snapshot, *pod)).collect();
     NewClaim {
         claim: payload::node_claim(snapshot, universe, claim, pool, sets),
         pool: Arc::clone(pool),
         types: type_names(snapshot, universe, claim),
         min_values_relaxed: claim.min_values_relaxed,
-        pods: real.map(|pod| decided(snapshot, *pod)).collect(),
+        for_buffers: pods.len() < claim.pods.len(),
+        pods,
     }
 }
 

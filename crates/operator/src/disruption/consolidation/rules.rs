@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::balanced::{self, Totals};
 use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::candidate::Candidate;
+use crate::disruption::payback;
 use crate::disruption::scene::Scene;
 
 /// What consolidation keeps to.
@@ -23,6 +24,8 @@ pub(super) struct Rules<'r> {
     covered: Vec<Vec<(usize, i32)>>,
     /// How many pods each budget of pods lets go.
     allowed: Vec<i32>,
+    /// For each candidate, whether it has yet to pay for itself before another one takes its place.
+    held: Vec<bool>,
     /// What was last found not to be worth it, and what it would have saved.
     refused: Mutex<Option<(Vec<usize>, f64)>>,
 }
@@ -63,7 +66,9 @@ impl<'r> Rules<'r> {
         });
         let covered = covered.collect();
         let spot_to_spot = scene.settings().gates.spot_to_spot_consolidation;
-        Self { candidates, totals, spot_to_spot, pools, left, covered, allowed, refused: Mutex::default() }
+        let held = candidates.iter().map(|candidate| payback::is_held(&candidate.claim, scene.now)).collect();
+        let refused = Mutex::default();
+        Self { candidates, totals, spot_to_spot, pools, left, covered, allowed, held, refused }
     }
 
     /// What was last found not to be worth it, and what it would have saved.
@@ -102,6 +107,10 @@ impl consolidate::Rules for Rules<'_> {
             }
         }
         true
+    }
+
+    fn may_be_replaced(&self, candidate: usize) -> bool {
+        !self.held[candidate]
     }
 
     fn is_worth(&self, candidates: &[usize], savings: f64) -> bool {

@@ -5,6 +5,7 @@ mod budgets;
 mod deleting;
 mod merging;
 mod moving;
+mod paying;
 mod picking;
 mod replacing;
 mod told;

@@ -9,6 +9,7 @@ use api::names::conditions::node_claim::INITIALIZED;
 use api::names::events::{DISRUPTION_LAUNCHING, DISRUPTION_WAITING_READINESS};
 use api::nodeclaim::NodeClaim;
 use cluster::eligibility::is_reschedulable;
+use cluster::pod_disruption_budgets::Budgets;
 use cluster::state::{Key, State, Watched};
 use cluster::state_node::claim_provider_id;
 use futures::FutureExt;
@@ -23,9 +24,12 @@ use units::GoDuration;
 use super::{Commands, Entry, Replacement, tell};
 use crate::disruption::candidate::Candidate;
 use crate::disruption::command::Command;
+use crate::disruption::objection::{Objection, hindered};
+use crate::disruption::payback;
 use crate::node_claim::deadline;
 use crate::node_claim::lifecycle::text;
 use crate::retry::retry;
+use crate::text::sentence;
 use crate::{Context, status};
 
 /// How long a command may take for each instance that is being disrupted, within limits.
@@ -50,6 +54,13 @@ enum Progress {
     Ready,
     Waiting,
     Lost,
+}
+
+/// Why not all nodes of a command could be deleted.
+struct Stopped {
+    error: Error,
+    /// Whether it is no use to wait.
+    lasts: bool,
 }
 
 impl Commands {
@@ -78,6 +89,48 @@ impl Commands {
             progress = Progress::Waiting;
         }
         progress
+    }
+
+    /// Deletes the claims of all candidates whose pods let them go: either all or none where a replacement is for
+    /// all of them.
+    async fn delete_all(&self, entry: &Entry) -> Result<(), Stopped> {
+        let (command, now) = (&*entry.command, self.context.now());
+        let mut objections: Vec<(&Candidate, Objection)> = Vec::new();
+        let mut free: Vec<&Candidate> = Vec::new();
+        {
+            let state = self.context.cluster.read();
+            let budgets = Budgets::new(state.pod_disruption_budgets.values().map(Arc::as_ref));
+            for candidate in command.candidates.iter().filter(|it| current(&state, &it.claim).is_some()) {
+                match hindered(&state, &budgets, command, candidate, now) {
+                    Some(objection) => objections.push((candidate, objection)),
+                    None => free.push(candidate),
+                }
+            }
+        }
+        for (candidate, objection) in &objections {
+            for notice in candidate.blocked_notices(&sentence(&objection.why)) {
+                notice.publish(&self.context.events);
+            }
+        }
+        if objections.is_empty() || entry.replacements.is_empty() {
+            self.note_payback(entry).await;
+            let deleted = join_all(free.into_iter().map(|it| self.delete(command, it))).await;
+            if let Some(error) = deleted.into_iter().find_map(Result::err) {
+                return Err(Stopped { error, lasts: false });
+            }
+        }
+        let lasts = objections.iter().any(|(_, objection)| objection.lasts);
+        let first = objections.into_iter().next();
+        first.map_or(Ok(()), |(_, it)| Err(Stopped { error: Error::Other(it.why), lasts }))
+    }
+
+    /// Notes until when replacements pay for themselves.
+    async fn note_payback(&self, entry: &Entry) {
+        let new: Vec<_> = entry.replacements.iter().map(|it| Arc::clone(&it.claim)).collect();
+        if let Err(error) = payback::note(&self.context, &entry.command, &new).await {
+            // It is tried only a few times: to pay for both costs more than to move once too often.
+            tracing::debug!(error = %error, "it could not be noted until when a node pays for itself");
+        }
     }
 
     /// Deletes the claim of a candidate, and tells of it.
@@ -159,14 +212,17 @@ impl Commands {
                 return Again::No;
             }
             Progress::Waiting => Error::Other("a replacement is not initialized".to_owned()),
-            Progress::Ready => {
-                let deleted = join_all(command.candidates.iter().map(|it| self.delete(command, it))).await;
-                let Some(error) = deleted.into_iter().find_map(Result::err) else {
+            Progress::Ready => match self.delete_all(&entry).await {
+                Ok(()) => {
                     self.succeed(key, command);
                     return Again::No;
-                };
-                error
-            }
+                }
+                Err(Stopped { error, lasts: true }) => {
+                    self.roll_back(key, &error).await;
+                    return Again::No;
+                }
+                Err(Stopped { error, lasts: false }) => error,
+            },
         };
         if is_overdue(command, instances, self.context.now()) {
             let error = Error::Other(format!("command reached timeout, {error}"));

@@ -9,12 +9,14 @@ use jiff::Timestamp;
 use crate::catalogue::Types;
 use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::candidate::Candidate;
+use crate::disruption::payback;
 
 /// What a method looked at.
 #[derive(Debug)]
 pub(super) struct Idle {
     seen: Consolidated,
-    candidates: Vec<Box<str>>,
+    /// With whether they have yet to pay for themselves.
+    candidates: Vec<(Box<str>, bool)>,
     budgets: Vec<usize>,
     leaving: BTreeSet<Box<str>>,
     types: Types,
@@ -22,7 +24,7 @@ pub(super) struct Idle {
 
 impl Idle {
     pub(super) fn new(
-        seen: Consolidated,
+        (seen, now): (Consolidated, Timestamp),
         candidates: &[Candidate],
         budgets: &Budgets,
         leaving: &BTreeSet<Box<str>>,
@@ -30,7 +32,10 @@ impl Idle {
     ) -> Self {
         Self {
             seen,
-            candidates: candidates.iter().map(|candidate| candidate.provider_id.clone()).collect(),
+            candidates: candidates
+                .iter()
+                .map(|it| (it.provider_id.clone(), payback::is_held(&it.claim, now)))
+                .collect(),
             budgets: budgets.values().map(Budget::left).collect(),
             leaving: leaving.clone(),
             types: types.clone(),

@@ -97,6 +97,30 @@ fn a_node_that_is_too_large_goes_when_a_cheaper_one_is_up() {
 }
 
 #[test]
+fn what_took_the_place_of_others_says_until_when_it_pays_for_itself() {
+    let mut cluster = cluster("100%", &[]);
+    let on_demand = json!({"metadata": {"labels": {"karpenter.sh/capacity-type": "on-demand"}}});
+    add_node(&cluster, "n1", &on_demand, &on_demand);
+    cluster.apply(&pod_asking("a", "n1", "500m").to_string());
+    run(&mut cluster, 26);
+    let [new] = new_claims(&cluster).try_into().unwrap();
+    let noted = |cluster: &Operated| {
+        let claim = cluster.ours(&format!("nodeclaims/{new}"));
+        claim["metadata"]["annotations"]["karpenter.sh/nodeclaim-payback-timestamp"].clone()
+    };
+    run(&mut cluster, 120);
+    assert_eq!(noted(&cluster), Value::Null);
+    bring_up(&cluster, &new);
+    run(&mut cluster, 3);
+    let until: jiff::Timestamp = noted(&cluster).as_str().unwrap().parse().unwrap();
+    let left = until.duration_since(cluster.now()).as_secs();
+    assert!((1..3600).contains(&left), "{left} s");
+    // It has its time, whatever happens later.
+    run(&mut cluster, 60);
+    assert_eq!(noted(&cluster), until.to_string());
+}
+
+#[test]
 fn a_pod_that_comes_meanwhile_and_must_not_be_disturbed_saves_its_node_until_it_leaves() {
     let mut cluster = used("100%", &[("n1", "1"), ("n2", "2")]);
     run(&mut cluster, 10);

@@ -129,6 +129,12 @@ fn what_cannot_be_evicted_needs_no_replacement() {
         assert!(decided(&objects(&claim)).is_empty());
         merge(&mut claim, &json!({"spec": {"terminationGracePeriod": "5m"}}));
         assert_eq!(decided(&objects(&claim)), ["delete: [n1]"]);
+        // Where they could not be anywhere else afterwards, they keep their node.
+        let mut bound = objects(&claim);
+        let nowhere = json!({"topology.kubernetes.io/zone": "gone"});
+        let kept = bound.iter_mut().find(|it| it["kind"] == "Pod" && it["metadata"]["name"] == "a").unwrap();
+        kept["spec"]["nodeSelector"] = nowhere;
+        assert!(decided(&bound)[0].starts_with("n1: Not all pods would schedule, default/a => "), "{change}");
     }
 }
 
