@@ -90,12 +90,12 @@ fn price(world: &World) -> f64 {
     let types = types::built_in();
     let price = |own: &Value| {
         let label = |key: &str| own[key].as_str().unwrap_or_default();
-        let type_ = types.iter().find(|it| it.name == label(labels::INSTANCE_TYPE))?;
+        let own_type = types.iter().find(|it| it.name == label(labels::INSTANCE_TYPE))?;
         let says = |offering: &Offering, key: &str| {
             let own = offering.requirements.iter().find(|own| own.key == key);
             own.is_some_and(|own| own.values == [label(key)])
         };
-        let mut fitting = type_.offerings.iter();
+        let mut fitting = own_type.offerings.iter();
         let found = fitting.find(|it| says(it, labels::ZONE) && says(it, labels::CAPACITY_TYPE));
         found.map(|offering| offering.price)
     };

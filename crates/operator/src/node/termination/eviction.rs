@@ -26,7 +26,7 @@ use runtime::events::About;
 use runtime::queue::Queue;
 use runtime::{Again, Error, Outcome};
 
-use super::drain::{grace, must_go};
+use super::drain::{courtesy, grace, must_go};
 use crate::Context;
 use crate::node_claim::lifecycle::text;
 
@@ -115,8 +115,10 @@ impl Evictions {
             let (key, uid) = (pod.key(), pod.metadata.uid.clone());
             let item = Item { uid, deadline, mode };
             let known = items.remove(&key).filter(|known| known.uid == item.uid);
-            if known.is_none() || urgent {
+            if urgent {
                 self.queue.add(key.clone());
+            } else if known.is_none() {
+                self.queue.add_after(key.clone(), courtesy(pod));
             }
             let item = match known {
                 Some(known) => known.stricter(item),
