@@ -114,8 +114,8 @@ fn main() {
         for each in &moves {
             println!("  {} nodes, {} pods, saves {:.2} $/h", each.candidates.len(), each.pods, each.savings);
             #[expect(clippy::cast_precision_loss, reason = "few pods")]
-            let moved = each.pods as f64;
-            (saved, pods) = (saved + each.savings, pods + moved);
+            let count = each.pods as f64;
+            (saved, pods) = (saved + each.savings, pods + count);
         }
         let gone: Vec<usize> = moves.iter().flat_map(|each| each.candidates.clone()).collect();
         let mut at = 0..;
