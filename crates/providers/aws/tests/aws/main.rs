@@ -15,6 +15,8 @@ mod launches;
 mod machines;
 mod offerings;
 mod oracle;
+mod play;
+mod provider;
 mod support;
 mod tables;
 mod user_data;
