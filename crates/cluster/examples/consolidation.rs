@@ -134,7 +134,13 @@ fn enlarged(file: &Path, times: usize, pools: usize) -> Value {
         let objects = of_kind("NodeClaim").enumerate().chain(of_kind("Node").enumerate());
         for (number, object) in objects {
             let mut object = object.clone();
-            for path in ["/metadata/name", "/metadata/uid", "/spec/providerID", "/status/providerID", "/status/nodeName"] {
+            for path in [
+                "/metadata/name",
+                "/metadata/uid",
+                "/spec/providerID",
+                "/status/providerID",
+                "/status/nodeName",
+            ] {
                 if let Some(name) = object.pointer_mut(path) {
                     *name = renamed(name);
                 }
@@ -158,7 +164,8 @@ fn enlarged(file: &Path, times: usize, pools: usize) -> Value {
                 let mut small = pod.clone();
                 small["metadata"]["name"] = format!("small-{copy}-{number}").into();
                 small["metadata"]["uid"] = format!("small-{copy}-{number}").into();
-                small["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "10m", "memory": "16Mi"}});
+                small["spec"]["containers"][0]["resources"] =
+                    json!({"requests": {"cpu": "10m", "memory": "16Mi"}});
                 items.push(small);
             }
             items.push(pod);

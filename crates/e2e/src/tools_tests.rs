@@ -174,7 +174,8 @@ fn an_older_kubernetes_is_the_one_with_a_folder_of_its_own() {
     for (folder, version) in [("kubernetes", "v1.36.3"), ("kubernetes-1.32", "v1.32.4")] {
         let folder = fixture.dir.path().join("tools").join(folder);
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("go.mod"), format!("go 1.23.0\n\nrequire k8s.io/kubernetes {version}\n")).unwrap();
+        fs::write(folder.join("go.mod"), format!("go 1.23.0\n\nrequire k8s.io/kubernetes {version}\n"))
+            .unwrap();
         fs::write(folder.join("go.sum"), "").unwrap();
     }
     let mut version = |wanted: Option<&str>| {

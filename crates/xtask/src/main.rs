@@ -50,7 +50,8 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
             let version = format!("env.KUBERNETES='{version}'");
             ci::tools(&["--config", &version])?;
             // What compares answers word for word is about the newest version.
-            let tests = ["--config", &version, "--test", "controllers", "--test", "scenarios", "--test", "crds"];
+            let tests =
+                ["--config", &version, "--test", "controllers", "--test", "scenarios", "--test", "crds"];
             ci::test(&[&ci::E2E[..], &tests].concat())
         }
         ["crds"] => crds::write(),

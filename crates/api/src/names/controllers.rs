@@ -98,9 +98,12 @@ define! {
 pub fn object_of(controller: &str) -> Option<(&'static str, &'static str)> {
     Some(match controller {
         PROVISIONER_TRIGGER_POD | NODE_CLAIM_POD_EVENTS | STATE_POD | METRICS_POD => ("", "Pod"),
-        PROVISIONER_TRIGGER_NODE | NODE_HYDRATION | NODE_TERMINATION | NODE_HEALTH | STATE_NODE | STATUS_NODE => {
-            ("", "Node")
-        }
+        PROVISIONER_TRIGGER_NODE
+        | NODE_HYDRATION
+        | NODE_TERMINATION
+        | NODE_HEALTH
+        | STATE_NODE
+        | STATUS_NODE => ("", "Node"),
         NODE_CLAIM_LIFECYCLE
         | NODE_CLAIM_DISRUPTION
         | NODE_CLAIM_CONSISTENCY
@@ -156,6 +159,8 @@ pub mod aws {
         INSTANCE_PROFILE_GARBAGE_COLLECTION = "instanceprofile.garbagecollection";
         /// Deletes instances without a NodeClaim.
         INSTANCE_GARBAGE_COLLECTION = "instance.garbagecollection";
+        /// Deletes launch templates that nothing uses.
+        LAUNCH_TEMPLATE_GARBAGE_COLLECTION = "launchtemplate.garbagecollection";
         /// Tags instances.
         NODE_CLAIM_TAGGING = "nodeclaim.tagging";
         /// Fetches prices.

@@ -357,6 +357,12 @@ pub(super) fn controller(context: &Context, batcher: &Arc<Batcher>) -> Controlle
     let queue = Arc::new(Queue::new(Backoff::millis(5, 10_000)));
     queue.add(Key::cluster(PROVISIONER));
     let batcher = Arc::clone(batcher);
-    let provisioner = Provisioner { context: context.clone(), batcher, launched, passes: AtomicU64::new(0), said: Mutex::default() };
+    let provisioner = Provisioner {
+        context: context.clone(),
+        batcher,
+        launched,
+        passes: AtomicU64::new(0),
+        said: Mutex::default(),
+    };
     Wiring::new(PROVISIONER, 1).on(queue, Arc::new(provisioner))
 }

@@ -35,8 +35,12 @@ impl Wish {
 
     fn text(self) -> &'static str {
         match self {
-            Self::Apart => "pods have preferred anti-affinities, which can keep nodes from being consolidated",
-            Self::Spread => "pods have ScheduleAnyway spread constraints, which can keep nodes from being consolidated",
+            Self::Apart => {
+                "pods have preferred anti-affinities, which can keep nodes from being consolidated"
+            }
+            Self::Spread => {
+                "pods have ScheduleAnyway spread constraints, which can keep nodes from being consolidated"
+            }
         }
     }
 }

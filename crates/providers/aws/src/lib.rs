@@ -5,6 +5,7 @@
 //! them waits for anything, and what time it is, is a parameter.
 
 pub mod ami;
+mod controllers;
 #[cfg(feature = "double")]
 pub mod double;
 pub mod family;

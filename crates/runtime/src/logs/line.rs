@@ -8,16 +8,8 @@ use tracing::Level;
 use tracing::field::{Field, Visit};
 
 /// Fields whose values are names of objects; they become objects themselves.
-const OBJECTS: [&str; 8] = [
-    "NodeClaim",
-    "Node",
-    "NodePool",
-    "Pod",
-    "DaemonSet",
-    "CapacityBuffer",
-    "EC2NodeClass",
-    "AKSNodeClass",
-];
+const OBJECTS: [&str; 8] =
+    ["NodeClaim", "Node", "NodePool", "Pod", "DaemonSet", "CapacityBuffer", "EC2NodeClass", "AKSNodeClass"];
 /// Of controllers' spans: the kind of what is reconciled.
 const KIND: &str = "controllerKind";
 /// Of controllers' spans: what is reconciled.

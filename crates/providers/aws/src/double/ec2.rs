@@ -55,11 +55,13 @@ impl Ec2 for Double {
     }
 
     fn instance_type_zones(&self) -> Answer<'_, Vec<TypeInZone>> {
-        self.answer("ec2:DescribeInstanceTypeOfferings", String::new(), |world| Ok(world.places.clone())).boxed()
+        self.answer("ec2:DescribeInstanceTypeOfferings", String::new(), |world| Ok(world.places.clone()))
+            .boxed()
     }
 
     fn spot_prices(&self, _: Timestamp) -> Answer<'_, Vec<SpotPrice>> {
-        self.answer("ec2:DescribeSpotPriceHistory", String::new(), |world| Ok(world.spot_prices.clone())).boxed()
+        self.answer("ec2:DescribeSpotPriceHistory", String::new(), |world| Ok(world.spot_prices.clone()))
+            .boxed()
     }
 
     fn subnets<'a>(&'a self, filters: &'a [Filter]) -> Answer<'a, Vec<Subnet>> {
@@ -194,7 +196,8 @@ impl Ec2 for Double {
 
     fn create_fleet<'a>(&'a self, request: &'a FleetRequest) -> Answer<'a, FleetResult> {
         let now = self.clock.now();
-        self.answer("ec2:CreateFleet", in_short(request), move |world| fleet::create(world, request, now)).boxed()
+        self.answer("ec2:CreateFleet", in_short(request), move |world| fleet::create(world, request, now))
+            .boxed()
     }
 
     fn check_run_instances<'a>(&'a self, check: &'a RunInstancesCheck) -> BoxFuture<'a, Error> {
@@ -300,6 +303,7 @@ impl Ec2 for Double {
 
     fn instance_statuses<'a>(&'a self, filters: &'a [Filter]) -> Answer<'a, Vec<InstanceStatus>> {
         // What does not fit is told apart by who asks.
-        self.answer("ec2:DescribeInstanceStatus", written(filters), |world| Ok(world.statuses.clone())).boxed()
+        self.answer("ec2:DescribeInstanceStatus", written(filters), |world| Ok(world.statuses.clone()))
+            .boxed()
     }
 }

@@ -13,11 +13,16 @@ use crate::port::{
 const CREATE: &str = "ec2:CreateFleet";
 
 /// Launches what a request asks for, as far as there is any.
-pub(super) fn create(world: &mut World, request: &FleetRequest, now: Timestamp) -> Result<FleetResult, Error> {
+pub(super) fn create(
+    world: &mut World,
+    request: &FleetRequest,
+    now: Timestamp,
+) -> Result<FleetResult, Error> {
     let mut offers: Vec<(f64, NewLaunchTemplate, FleetOverride)> = Vec::new();
     for listed in &request.templates {
         let Some(template) = world.template(&listed.name).cloned() else {
-            let message = format!("The specified launch template, with template name {}, does not exist", listed.name);
+            let message =
+                format!("The specified launch template, with template name {}, does not exist", listed.name);
             return Err(Error::new(CREATE, "InvalidLaunchTemplateName.NotFoundException", &message));
         };
         for each in &listed.overrides {
@@ -25,7 +30,11 @@ pub(super) fn create(world: &mut World, request: &FleetRequest, now: Timestamp) 
         }
     }
     if request.dry_run {
-        return Err(Error::new(CREATE, "DryRunOperation", "Request would have succeeded, but DryRun flag is set."));
+        return Err(Error::new(
+            CREATE,
+            "DryRunOperation",
+            "Request would have succeeded, but DryRun flag is set.",
+        ));
     }
     offers.sort_by(|(left, ..), (right, ..)| left.total_cmp(right));
     let mut result = FleetResult { fleet_id: world.id("fleet"), ..FleetResult::default() };
@@ -94,7 +103,8 @@ fn launch(
     };
     let asked = (each.instance_type.clone(), each.zone.clone(), kind.to_owned());
     if let Some(code) = world.insufficient.get(&asked) {
-        let message = format!("There is no Spot or other capacity of {} in {}.", each.instance_type, each.zone);
+        let message =
+            format!("There is no Spot or other capacity of {} in {}.", each.instance_type, each.zone);
         return Err((code.clone(), message));
     }
     let subnet = world.subnets.iter_mut().find(|subnet| subnet.item.id == each.subnet_id);
@@ -132,7 +142,12 @@ fn launch(
         partition: template.data.partition.unwrap_or(u32::from(has_partitions)),
         image_id: each.image_id.clone().unwrap_or_else(|| template.data.image_id.clone()),
         subnet_id: each.subnet_id.clone(),
-        security_groups: template.data.interfaces.first().map(|first| first.security_groups.clone()).unwrap_or_default(),
+        security_groups: template
+            .data
+            .interfaces
+            .first()
+            .map(|first| first.security_groups.clone())
+            .unwrap_or_default(),
         tags: request.tags.clone(),
         launched: Some(now),
         spot_request_id: is_spot.then(|| format!("sir-{id}")),

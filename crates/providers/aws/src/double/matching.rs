@@ -20,7 +20,8 @@ fn is_like(pattern: &str, value: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == value,
         Some((before, after)) => value.strip_prefix(before).is_some_and(|rest| {
-            after.is_empty() || (0..=rest.len()).any(|at| rest.is_char_boundary(at) && is_like(after, &rest[at..]))
+            after.is_empty()
+                || (0..=rest.len()).any(|at| rest.is_char_boundary(at) && is_like(after, &rest[at..]))
         }),
     }
 }

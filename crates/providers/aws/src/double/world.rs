@@ -6,8 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::port::{
-    CapacityReservation, Cluster, Image, Instance, InstanceProfile, InstanceStatus, InstanceTypeInfo, Message,
-    NewLaunchTemplate, PlacementGroup, SecurityGroup, SpotPrice, Subnet, Tags, TypeInZone, ZonalShifts,
+    CapacityReservation, Cluster, Image, Instance, InstanceProfile, InstanceStatus, InstanceTypeInfo,
+    Message, NewLaunchTemplate, PlacementGroup, SecurityGroup, SpotPrice, Subnet, Tags, TypeInZone,
+    ZonalShifts,
 };
 use crate::prices::Prices;
 

@@ -60,8 +60,11 @@ impl Inner {
     fn moment(&self) -> Moment {
         // The generation first: what is marked meanwhile makes the list old, never the list wrong for long.
         let generation = self.unavailable.generation();
-        let overlay_prices =
-            if self.setup.gates.node_overlay { overlay_prices(&self.setup.cluster.read()) } else { BTreeMap::new() };
+        let overlay_prices = if self.setup.gates.node_overlay {
+            overlay_prices(&self.setup.cluster.read())
+        } else {
+            BTreeMap::new()
+        };
         let now = self.setup.clock.now();
         let known = self.known.lock();
         Moment {
@@ -92,9 +95,8 @@ impl Inner {
         {
             return Ok(Arc::clone(&entry.types));
         }
-        let class = Class::new(object, group, self.setup.settings.node_class_cel).map_err(|source| {
-            Unlisted::Type { instance_type: "any".to_owned(), source }
-        })?;
+        let class = Class::new(object, group, self.setup.settings.node_class_cel)
+            .map_err(|source| Unlisted::Type { instance_type: "any".to_owned(), source })?;
         let entry = self.make(&class, &moment, base, market, known)?;
         let types = Arc::clone(&entry.types);
         self.catalogue.0.lock().insert(name, entry);

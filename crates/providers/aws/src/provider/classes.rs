@@ -34,18 +34,23 @@ impl Inner {
         let found = found.filter(|class| !class.metadata.is_deleting());
         let found = found.ok_or_else(|| Unresolved::Missing(name.to_owned()))?;
         let version = found.metadata.resource_version;
-        let known = self.classes.0.lock().get(name).filter(|(read, _)| *read == version && version > 0).cloned();
+        let known =
+            self.classes.0.lock().get(name).filter(|(read, _)| *read == version && version > 0).cloned();
         if let Some((_, class)) = known {
             return Ok(class);
         }
-        let class = read(&found).map_err(|error| Unresolved::Unreadable(name.to_owned(), error.to_string()))?;
+        let class =
+            read(&found).map_err(|error| Unresolved::Unreadable(name.to_owned(), error.to_string()))?;
         let class = Arc::new(class);
         self.classes.0.lock().insert(name.into(), (version, Arc::clone(&class)));
         Ok(class)
     }
 
     /// The placement group of a NodeClass, asked for only if it is not known yet.
-    pub(crate) async fn placement_group(&self, class: &EC2NodeClass) -> Result<Option<PlacementGroup>, Error> {
+    pub(crate) async fn placement_group(
+        &self,
+        class: &EC2NodeClass,
+    ) -> Result<Option<PlacementGroup>, Error> {
         let Some(query) = placement_group_query(class.spec.placement_group_selector.as_ref()) else {
             return Ok(None);
         };
@@ -67,7 +72,8 @@ impl Inner {
 /// The whole class from what is kept of it.
 pub(crate) fn read(class: &NodeClass) -> Result<EC2NodeClass, serde_json::Error> {
     let metadata = &class.metadata;
-    let annotations: BTreeMap<&str, &str> = metadata.annotations.iter().map(|(key, value)| (key, &**value)).collect();
+    let annotations: BTreeMap<&str, &str> =
+        metadata.annotations.iter().map(|(key, value)| (key, &**value)).collect();
     let mut status = class.status.found.clone();
     status.insert("conditions".to_owned(), serde_json::to_value(&class.status.conditions)?);
     serde_json::from_value(json!({

@@ -22,8 +22,9 @@ use crate::node_class::Class;
 use crate::repair;
 
 fn id_of(provider_id: &str) -> Result<&str, Error> {
-    provider_id::instance_id(provider_id)
-        .ok_or_else(|| Error::NotFound(format!("provider ID {provider_id:?} is not that of an instance of EC2")))
+    provider_id::instance_id(provider_id).ok_or_else(|| {
+        Error::NotFound(format!("provider ID {provider_id:?} is not that of an instance of EC2"))
+    })
 }
 
 fn claimed_id(claim: &NodeClaim) -> Result<&str, Error> {
@@ -77,7 +78,12 @@ impl Inner {
             Err(error @ Unresolved::Missing(_)) => {
                 let pool_name = pool.metadata.name.as_deref().unwrap_or_default();
                 let message = format!("Failed resolving NodeClass, {error}");
-                self.setup.events.publish(&events::NODE_CLASS_UNRESOLVED, About::object(pool), message, &[pool_name]);
+                self.setup.events.publish(
+                    &events::NODE_CLASS_UNRESOLVED,
+                    About::object(pool),
+                    message,
+                    &[pool_name],
+                );
                 return Ok(Arc::from([]));
             }
             Err(error) => return Err(Error::Other(error.to_string())),
@@ -91,7 +97,9 @@ impl Inner {
             let state = self.setup.cluster.read();
             state.node_pools.named(name).map(|_| ())
         });
-        let (Some(()), Ok(object)) = (pool, self.class(&claim.spec.node_class_ref.name)) else { return Ok(None) };
+        let (Some(()), Ok(object)) = (pool, self.class(&claim.spec.node_class_ref.name)) else {
+            return Ok(None);
+        };
         let other = |error: &dyn std::fmt::Display| Error::Other(error.to_string());
         let group = self.placement_group(&object).await.map_err(|error| other(&error))?;
         let cel = self.setup.settings.node_class_cel;

@@ -33,7 +33,9 @@ impl Partition {
         let Some(partition) = machine.partition else { return Ok(WAIT) };
         let change = json!({"metadata": {"labels": {aws::PLACEMENT_GROUP_PARTITION: partition.to_string()}}});
         let written = inner.setup.api.patch::<NodeClaim>(&claim.key(), &change).await;
-        written.map_err(|error| Error::Other(format!("writing the partition of the placement group, {error}")))?;
+        written.map_err(|error| {
+            Error::Other(format!("writing the partition of the placement group, {error}"))
+        })?;
         Ok(Again::No)
     }
 }

@@ -61,7 +61,12 @@ impl Inner {
     pub(super) async fn launch(&self, claim: &NodeClaim) -> Result<NodeClaim, Error> {
         let object = self.class(&claim.spec.node_class_ref.name).map_err(|error| {
             let message = format!("Failed resolving NodeClass, {error}");
-            self.setup.events.publish(&events::NODE_CLASS_UNRESOLVED, About::object(claim), message, &[claim_name(claim)]);
+            self.setup.events.publish(
+                &events::NODE_CLASS_UNRESOLVED,
+                About::object(claim),
+                message,
+                &[claim_name(claim)],
+            );
             Error::InsufficientCapacity(format!("resolving node class, {error}"))
         })?;
         readiness(&object)?;
@@ -118,7 +123,8 @@ impl Inner {
         let mut last: Option<Error> = None;
         loop {
             let types = self.types_for_claim(circumstances.claim, object, group)?;
-            let left = if asked.is_empty() { Cow::Borrowed(&*types) } else { Cow::Owned(asked.without(&types)) };
+            let left =
+                if asked.is_empty() { Cow::Borrowed(&*types) } else { Cow::Owned(asked.without(&types)) };
             let attempt = {
                 let mut class = self.read_class(object, group)?;
                 for zone in &mut class.zones {
@@ -149,7 +155,8 @@ impl Inner {
         group: Option<&PlacementGroup>,
     ) -> Result<Arc<[InstanceType]>, Error> {
         let types = self.types(object, group);
-        let types = types.map_err(|error| create(reasons::INSTANCE_TYPE_RESOLUTION_FAILED, &error.to_string()))?;
+        let types =
+            types.map_err(|error| create(reasons::INSTANCE_TYPE_RESOLUTION_FAILED, &error.to_string()))?;
         let pool = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
         match (&self.setup.overlays, pool) {
             (Some(overlays), Some(pool)) => overlays.apply(pool, &types),

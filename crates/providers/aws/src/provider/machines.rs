@@ -186,7 +186,8 @@ impl Inner {
     pub(crate) async fn terminate(&self, machine: &Machine) -> Result<(), Error> {
         if self.is_shifted(machine) {
             let zone = &machine.zone;
-            let message = format!("instance {} is in zone {zone}, which is avoided; it is left alone", machine.id);
+            let message =
+                format!("instance {} is in zone {zone}, which is avoided; it is left alone", machine.id);
             return Err(Error::Other(message));
         }
         if machine.state.is_ending() {

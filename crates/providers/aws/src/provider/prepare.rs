@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use api::labels::LabelSets;
 use api::names::labels::{self, aws};
-use api::nodeclaim::NodeClaim;
 use api::names::reasons::aws as reasons;
 use api::names::reasons::node_claim;
+use api::nodeclaim::NodeClaim;
 use cloud::Error;
 use cluster::instance_types::{InstanceType, Wanted};
 use runtime::settings::MinValuesPolicy;
@@ -17,8 +17,8 @@ use crate::instance::{
 use crate::instance_type::Discovered;
 use crate::launch_template::{Launch, TemplateError, templates};
 use crate::node_class::Class;
-use crate::port::{FleetError, FleetRequest, NewLaunchTemplate, Tags};
 use crate::port::error::INSUFFICIENT_FREE_ADDRESSES;
+use crate::port::{FleetError, FleetRequest, NewLaunchTemplate, Tags};
 use crate::user_data::ClusterInfo;
 
 /// What is the same in all attempts for a claim.
@@ -51,7 +51,8 @@ pub(super) fn prepare(
     types: &[InstanceType],
     addresses: &mut SubnetAddresses,
 ) -> Result<Attempt, Error> {
-    let Circumstances { claim, cluster, region, discovered, reserved_capacity, tags, sets, .. } = *circumstances;
+    let Circumstances { claim, cluster, region, discovered, reserved_capacity, tags, sets, .. } =
+        *circumstances;
     let mut wanted = Wanted::new(&claim.spec.requirements, sets)
         .map_err(|reason| Error::Other(format!("reading the requirements of the claim, {reason:?}")))?;
     let types = filter(claim, &mut wanted, types)?;
@@ -91,7 +92,8 @@ pub(super) fn prepare(
         }
     };
     let used: BTreeSet<&str> = request.templates.iter().map(|each| each.name.as_str()).collect();
-    let templates = needed.into_iter().map(|each| each.request).filter(|each| used.contains(each.name.as_str()));
+    let templates =
+        needed.into_iter().map(|each| each.request).filter(|each| used.contains(each.name.as_str()));
     let templates = templates.collect();
     Ok(Attempt { plan, subnets, templates, request, types })
 }

@@ -95,7 +95,8 @@ impl Inner {
         let ec2 = &self.setup.services.ec2;
         for id in self.templates.take_unused() {
             let template = LaunchTemplateRef::Id(id);
-            let deleted = self.counted("ec2:DeleteLaunchTemplate", ec2.delete_launch_template(&template)).await;
+            let deleted =
+                self.counted("ec2:DeleteLaunchTemplate", ec2.delete_launch_template(&template)).await;
             if let Err(error) = deleted
                 && !error.is_not_found()
             {

@@ -7,6 +7,7 @@
     reason = "helpers of tests, with values made in place"
 )]
 
+mod controllers;
 mod drift;
 mod filters;
 mod instance_types;

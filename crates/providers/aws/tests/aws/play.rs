@@ -93,7 +93,8 @@ impl Play {
     /// A NodeClass that is ready, whoever made it so, with fields of spec and status changed.
     pub(crate) fn ready_class(&mut self, name: &str, spec: &Value, status: &Value) {
         self.world.apply(&class(name, spec).to_string());
-        let generation = self.world.get(&format!("{CLASSES}/{name}")).unwrap()["metadata"]["generation"].clone();
+        let generation =
+            self.world.get(&format!("{CLASSES}/{name}")).unwrap()["metadata"]["generation"].clone();
         let mut found = json!({
             "subnets": [
                 {"id": "subnet-a1", "zone": ZONES[0], "zoneID": "us-east-1a-id"},

@@ -92,7 +92,11 @@ fn a142_when_nothing_is_left_the_claim_is_told_what_ec2_said() {
     let Error::InsufficientCapacity(text) = &error else { panic!("{error}") };
     assert!(text.contains("InsufficientInstanceCapacity"), "{text}");
     assert_eq!(play.asked().len(), 4);
-    assert_eq!(play.metrics.value(&metrics::INSTANCE_LAUNCH_FAILURES, &[ZONES[0], "us-east-1a-id", SPOT, "LaunchFailed"]), Some(1.0));
+    assert_eq!(
+        play.metrics
+            .value(&metrics::INSTANCE_LAUNCH_FAILURES, &[ZONES[0], "us-east-1a-id", SPOT, "LaunchFailed"]),
+        Some(1.0)
+    );
     // While it is known, nothing is asked at all.
     assert!(matches!(play.create(&claim(&[])), Err(Error::InsufficientCapacity(_))));
     assert_eq!(play.asked().len(), 4);
@@ -142,7 +146,10 @@ fn a144_five_hundred_claims_of_one_shape_are_one_fleet() {
     let gone: Vec<_> = gone.collect();
     let deleted = play.world.block_on(join_all(gone.iter().map(|each| play.aws.delete(each))));
     assert!(deleted.iter().all(Result::is_ok));
-    assert_eq!((play.double.count("ec2:DescribeInstances"), play.double.count("ec2:TerminateInstances")), (1, 1));
+    assert_eq!(
+        (play.double.count("ec2:DescribeInstances"), play.double.count("ec2:TerminateInstances")),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -163,9 +170,9 @@ fn a145_a_batch_that_is_only_half_filled_goes_on_with_other_offerings() {
     let claims: Vec<_> = (0..8).map(|_| claim(&[ON_DEMAND_ONLY])).collect();
     let launched = play.world.block_on(join_all(claims.iter().map(|each| play.aws.create(each))));
     assert!(launched.iter().all(Result::is_ok), "{launched:?}");
-    let in_second = play.double.change(|world| {
-        world.running().filter(|instance| instance.subnet_id == "subnet-a2").count()
-    });
+    let in_second = play
+        .double
+        .change(|world| world.running().filter(|instance| instance.subnet_id == "subnet-a2").count());
     assert_eq!(in_second, 5);
 }
 
@@ -211,10 +218,14 @@ fn a148_a_class_that_is_missing_or_not_ready_launches_nothing() {
     let missing = play.create(&claim(&[])).unwrap_err();
     assert!(matches!(missing, Error::InsufficientCapacity(_)), "{missing}");
     assert!(play.events.published().iter().any(|event| event.message.contains("Failed resolving NodeClass")));
-    play.ready_class("default", &json!({}), &json!({"conditions": [{
-        "type": "Ready", "status": "False", "reason": "r", "message": "SubnetsReady=False",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }]}));
+    play.ready_class(
+        "default",
+        &json!({}),
+        &json!({"conditions": [{
+            "type": "Ready", "status": "False", "reason": "r", "message": "SubnetsReady=False",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]}),
+    );
     assert_eq!(play.create(&claim(&[])), Err(Error::NodeClassNotReady("SubnetsReady=False".to_owned())));
     play.ready_class("default", &json!({"tags": {"a": "b"}}), &json!({"securityGroups": []}));
     assert!(matches!(play.create(&claim(&[])), Err(Error::Create { .. })));
@@ -243,7 +254,10 @@ fn a149_what_cannot_be_had_is_gone_from_the_lists_of_all_classes_at_once() {
         types[0].offerings.iter().filter(|each| each.available).count()
     };
     let before = list(&play, "default");
-    assert!(std::sync::Arc::ptr_eq(&before, &list(&play, "default")), "nothing changed, so it is the same list");
+    assert!(
+        std::sync::Arc::ptr_eq(&before, &list(&play, "default")),
+        "nothing changed, so it is the same list"
+    );
     assert_eq!((available(&play, "default"), available(&play, "other")), (4, 4));
     let scope = cloud::unavailable::Scope::offering("m5.large", ZONES[0], SPOT);
     play.aws.unavailable().mark(scope, "test");
@@ -251,7 +265,9 @@ fn a149_what_cannot_be_had_is_gone_from_the_lists_of_all_classes_at_once() {
     play.pass(181);
     assert_eq!((available(&play, "default"), available(&play, "other")), (4, 4));
     // Prices count at once, and so does everything in a class.
-    play.aws.know(|known| known.change_prices(|prices| prices.update_on_demand([("m5.large".to_owned(), 9.0)].into())));
+    play.aws.know(|known| {
+        known.change_prices(|prices| prices.update_on_demand([("m5.large".to_owned(), 9.0)].into()))
+    });
     assert!(list(&play, "default")[0].offerings.iter().any(|each| (each.price - 9.0).abs() < 1e-9));
     play.ready_class("other", &json!({"cpuOptions": {"nestedVirtualization": "enabled"}}), &json!({}));
     assert_ne!(available(&play, "default"), available(&play, "other"));
@@ -268,7 +284,8 @@ fn a150_a_reservation_is_filled_and_then_others_are_launched() {
         available: 1,
         ..CapacityReservation::default()
     };
-    play.double.change(|world| world.reservations.push(Stored { item: reservation.clone(), tags: [].into() }));
+    play.double
+        .change(|world| world.reservations.push(Stored { item: reservation.clone(), tags: [].into() }));
     play.ready_class("default", &json!({}), &json!({"capacityReservations": [{
         "id": "cr-1", "availabilityZone": ZONES[0], "instanceMatchCriteria": "targeted",
         "instanceType": "m5.large", "ownerID": "123456789012", "reservationType": "default", "state": "active",
@@ -276,8 +293,11 @@ fn a150_a_reservation_is_filled_and_then_others_are_launched() {
     }]}));
     let now = play.world.now();
     // EC2 said two, but somebody else was faster.
-    play.aws.know(|known| known.reservations.sync(&[CapacityReservation { available: 2, ..reservation }], now));
-    let kind = |launched: &cloud::Instance| launched.metadata.labels.as_ref().unwrap()["karpenter.sh/capacity-type"].clone();
+    play.aws
+        .know(|known| known.reservations.sync(&[CapacityReservation { available: 2, ..reservation }], now));
+    let kind = |launched: &cloud::Instance| {
+        launched.metadata.labels.as_ref().unwrap()["karpenter.sh/capacity-type"].clone()
+    };
     let first = play.create(&claim(&[])).unwrap();
     assert_eq!(kind(&first), "reserved");
     assert_eq!(first.metadata.labels.as_ref().unwrap()["karpenter.k8s.aws/capacity-reservation-id"], "cr-1");
@@ -378,18 +398,23 @@ fn a154_one_instance_that_is_gone_does_not_hide_the_others() {
 #[test]
 fn a155_a_subnet_falls_behind_as_launches_take_its_addresses() {
     let mut play = Play::new(&["m5.large"]);
-    play.ready_class("default", &json!({}), &json!({"subnets": [
-        {"id": "subnet-a1", "zone": ZONES[0], "zoneID": "us-east-1a-id"},
-        {"id": "subnet-a2", "zone": ZONES[0], "zoneID": "us-east-1a-id"},
-    ]}));
+    play.ready_class(
+        "default",
+        &json!({}),
+        &json!({"subnets": [
+            {"id": "subnet-a1", "zone": ZONES[0], "zoneID": "us-east-1a-id"},
+            {"id": "subnet-a2", "zone": ZONES[0], "zoneID": "us-east-1a-id"},
+        ]}),
+    );
     play.double.change(|world| world.add_subnet("subnet-a2", ZONES[0], 4000, [].into()));
-    let free = |id: &str, free: i64| Subnet { id: id.to_owned(), available_addresses: free, ..Subnet::default() };
+    let free =
+        |id: &str, free: i64| Subnet { id: id.to_owned(), available_addresses: free, ..Subnet::default() };
     play.aws.know(|known| known.addresses.refresh(&[free("subnet-a1", 100), free("subnet-a2", 90)]));
     for _ in 0..4 {
         play.create(&claim(&[ON_DEMAND_ONLY])).unwrap();
     }
-    let used = play.double.change(|world| {
-        world.running().filter(|instance| instance.subnet_id == "subnet-a2").count()
-    });
+    let used = play
+        .double
+        .change(|world| world.running().filter(|instance| instance.subnet_id == "subnet-a2").count());
     assert_eq!(used, 2);
 }
