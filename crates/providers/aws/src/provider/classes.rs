@@ -14,7 +14,10 @@ use crate::selectors::placement_group_query;
 
 /// EC2NodeClasses that were read, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Classes(Mutex<BTreeMap<Box<str>, (u64, Arc<EC2NodeClass>)>>);
+pub(crate) struct Classes(Mutex<BTreeMap<Box<str>, Read>>);
+
+/// A class, and which version of it was read.
+type Read = (u64, Arc<EC2NodeClass>);
 
 /// Why a NodeClass cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

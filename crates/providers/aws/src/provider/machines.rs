@@ -67,7 +67,7 @@ async fn describe(ec2: Arc<dyn Ec2>, calls: Calls, asked: Vec<String>) -> Vec<De
     let filters = [states()];
     let all = calls.counted("ec2:DescribeInstances", ec2.instances(&ids, &filters)).await;
     let mut found: BTreeMap<String, Described> = BTreeMap::new();
-    if ids.len() == 1 || all.as_ref().is_err_and(|error| error.is_transient()) {
+    if ids.len() == 1 || all.as_ref().is_err_and(port::Error::is_transient) {
         // Asking for each alone would only make a throttled or failing service worse.
         let answer = |id: &String| match &all {
             Ok(all) => Ok(all.iter().find(|each| &each.id == id).cloned()),
@@ -130,13 +130,13 @@ impl Inner {
                 self.machines.note(machine.clone());
                 Ok(machine)
             }
-            Ok(None) => match known.filter(|known| self.is_new(known)) {
-                Some(machine) => Ok(machine),
-                None => {
-                    self.machines.known.lock().remove(id);
-                    Err(Error::NotFound(format!("no instance {id:?}")))
+            Ok(None) => {
+                if let Some(machine) = known.filter(|known| self.is_new(known)) {
+                    return Ok(machine);
                 }
-            },
+                self.machines.known.lock().remove(id);
+                Err(Error::NotFound(format!("no instance {id:?}")))
+            }
             Err(error) => Err(Error::Other(format!("describing instance {id}, {error}"))),
         }
     }

@@ -95,7 +95,7 @@ pub(super) fn prepare(
     let templates =
         needed.into_iter().map(|each| each.request).filter(|each| used.contains(each.name.as_str()));
     let templates = templates.collect();
-    Ok(Attempt { plan, subnets, templates, request, types })
+    Ok(Attempt { plan, types, subnets, templates, request })
 }
 
 pub(super) fn create(reason: &str, message: &str) -> Error {

@@ -225,8 +225,7 @@ async fn try_out(inner: &Inner, object: &EC2NodeClass, discovered: &Discovered) 
         (tried.name.clone(), template)
     };
     let created = inner.ensure_templates(std::slice::from_ref(&template)).await;
-    if let Some(tried) = refusal(judge(Attempt::CreateLaunchTemplate, &class, created.as_ref().map(|()| ())))
-    {
+    if let Some(tried) = refusal(judge(Attempt::CreateLaunchTemplate, &class, created.as_ref().copied())) {
         return tried;
     }
     let ec2 = &inner.setup.services.ec2;
