@@ -157,7 +157,7 @@ fn fill(double: &Double, types: &[&str]) {
         world.security_groups.push(Stored { item: group, tags: tags() });
         world.images = vec![image("ami-amd", "x86_64"), image("ami-arm", "arm64")];
         world.roles.insert("node-role".to_owned());
-        world.cluster.version = "1.34".to_owned();
+        "1.34".clone_into(&mut world.cluster.version);
         world.cluster.service_ipv4_cidr = Some("10.0.0.0/16".to_owned());
     });
 }
