@@ -159,6 +159,8 @@ pub mod aws {
         INSTANCE_PROFILE_GARBAGE_COLLECTION = "instanceprofile.garbagecollection";
         /// Deletes instances without a NodeClaim.
         INSTANCE_GARBAGE_COLLECTION = "instance.garbagecollection";
+        /// Deletes launch templates that nothing uses.
+        LAUNCH_TEMPLATE_GARBAGE_COLLECTION = "launchtemplate.garbagecollection";
         /// Tags instances.
         NODE_CLAIM_TAGGING = "nodeclaim.tagging";
         /// Fetches prices.

@@ -142,6 +142,8 @@ pub mod aws {
         SUBNETS_NOT_FOUND = "SubnetsNotFound";
         /// There are no such security groups.
         SECURITY_GROUPS_NOT_FOUND = "SecurityGroupsNotFound";
+        /// There is no such role.
+        ROLE_NOT_FOUND = "RoleNotFound";
         /// The placement group could not be looked up.
         PLACEMENT_GROUP_RESOLUTION_FAILED = "PlacementGroupResolutionFailed";
         /// There is no such placement group.

@@ -453,12 +453,16 @@ kind! {
     }
 }
 
-part! {
-    /// How a NodeClass is.
-    NodeClassStatus {
-        /// In which respects.
-        conditions: Vec<Condition>,
-    }
+/// How a NodeClass is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct NodeClassStatus {
+    /// In which respects.
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+    /// What was found for it, which only its own cloud understands.
+    #[serde(flatten)]
+    pub found: serde_json::Map<String, serde_json::Value>,
 }
 
 impl NodeClass {

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use units::GoDuration;
 
-pub use expressions::Expressions;
+pub use expressions::{Expressions, fields as expression_fields};
 pub use resolve::Resolved;
 pub use support::unsupported;
 pub use validate::mistakes;

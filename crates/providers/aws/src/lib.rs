@@ -1,10 +1,13 @@
 //! AWS: nodes are instances of EC2.
 //!
-//! So far this is everything that is decided, and nothing that is done: [`port`] says what is needed of AWS, the
-//! other modules turn answers into instance types, images, launch templates, launches and reasons to replace
-//! nodes. None of it waits for anything, and what time it is, is a parameter.
+//! [`port`] says what is needed of AWS; [`provider`] is the cloud, which asks for it. The other modules decide:
+//! they turn answers into instance types, images, launch templates, launches and reasons to replace nodes. None of
+//! them waits for anything, and what time it is, is a parameter.
 
 pub mod ami;
+mod controllers;
+#[cfg(feature = "double")]
+pub mod double;
 pub mod family;
 mod hash;
 pub mod instance;
@@ -16,6 +19,7 @@ pub mod launch_template;
 pub mod node_class;
 pub mod port;
 pub mod prices;
+pub mod provider;
 pub mod repair;
 mod requirements;
 pub mod reservation_counts;

@@ -34,6 +34,32 @@ pub use services::{
 };
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All services together. Clones share them.
+#[derive(Clone)]
+pub struct Services {
+    /// Machines and what they need.
+    pub ec2: Arc<dyn Ec2>,
+    /// Instance profiles.
+    pub iam: Arc<dyn Iam>,
+    /// The cluster.
+    pub eks: Arc<dyn Eks>,
+    /// Published values.
+    pub ssm: Arc<dyn Ssm>,
+    /// The queue of interruptions.
+    pub sqs: Arc<dyn Sqs>,
+    /// Prices of what is paid by use.
+    pub pricing: Arc<dyn Pricing>,
+    /// Zones that are avoided for a while.
+    pub zonal_shift: Arc<dyn ZonalShift>,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Services").finish_non_exhaustive()
+    }
+}
 
 /// Tags by key.
 pub type Tags = BTreeMap<String, String>;

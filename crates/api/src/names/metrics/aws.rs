@@ -36,6 +36,11 @@ metrics! {
     /// Requests that were sent as one.
     BATCH_SIZE = "karpenter_cloudprovider_batcher_batch_size", Histogram(BATCH_SIZE_BUCKETS),
         ["batcher"], Undeclared;
+    /// Requests to AWS; divided by the launched instances, what one costs.
+    API_CALLS = "karpenter_cloudprovider_api_calls_total", Counter, ["operation"], Undeclared;
+    /// Instances that were launched.
+    INSTANCES_LAUNCHED = "karpenter_cloudprovider_instances_launched_total", Counter,
+        ["capacity_type"], Undeclared;
     /// Size of the user data.
     USERDATA_BYTES = "karpenter_ec2nodeclasses_userdata_bytes", Gauge, ["nodeclass"], Undeclared;
     /// Messages about interruptions received.

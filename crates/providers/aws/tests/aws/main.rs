@@ -7,6 +7,7 @@
     reason = "helpers of tests, with values made in place"
 )]
 
+mod controllers;
 mod drift;
 mod filters;
 mod instance_types;
@@ -15,6 +16,8 @@ mod launches;
 mod machines;
 mod offerings;
 mod oracle;
+mod play;
+mod provider;
 mod support;
 mod tables;
 mod user_data;

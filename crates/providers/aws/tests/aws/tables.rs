@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 /// Numbers of tests: `fn a12_` in the sources.
 fn in_sources() -> BTreeSet<String> {
     let sources = [
+        include_str!("controllers.rs"),
         include_str!("drift.rs"),
         include_str!("filters.rs"),
         include_str!("instance_types.rs"),
@@ -13,6 +14,7 @@ fn in_sources() -> BTreeSet<String> {
         include_str!("machines.rs"),
         include_str!("offerings.rs"),
         include_str!("oracle.rs"),
+        include_str!("provider.rs"),
         include_str!("user_data.rs"),
         include_str!("validation.rs"),
     ];

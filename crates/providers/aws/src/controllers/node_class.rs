@@ -1,0 +1,186 @@
+//! Finds what NodeClasses select, and says whether instances can be launched with them.
+//!
+//! ```text
+//!   finalizer ─► ask AWS (images, reservations, placement group, subnets, groups, profile) ─► decide ─► validation
+//! ```
+
+mod ask;
+mod decide;
+mod parameters;
+mod profile;
+mod validation;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::aws::EC2NodeClass;
+use api::conditions::Conditions;
+use api::names::conditions::aws as conditions;
+use api::names::events::aws::WAITING_ON_NODE_CLAIM_TERMINATION;
+use api::names::finalizers::AWS_TERMINATION;
+use api::names::tags::aws as tags;
+use cluster::objects::NodeClass;
+use cluster::state::{Key, Kind};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use runtime::Again;
+use runtime::controller::{Outcome, Reconcile};
+use runtime::events::About;
+use serde_json::{Value, json};
+
+use self::decide::{Answers, apply, dependents};
+use self::parameters::Parameters;
+use self::validation::{Verdict, Verdicts};
+use super::failed;
+use crate::port::{Filter, LaunchTemplateQuery, LaunchTemplateRef};
+use crate::provider::Inner;
+
+/// How long is waited for claims of a class that shall go.
+const WAIT_FOR_CLAIMS: Again = Again::After(Duration::from_mins(10));
+
+/// Looks after NodeClasses.
+pub(super) struct NodeClasses {
+    inner: Arc<Inner>,
+    parameters: Parameters,
+    verdicts: Verdicts,
+}
+
+impl NodeClasses {
+    pub(super) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, parameters: Parameters::default(), verdicts: Verdicts::default() }
+    }
+
+    async fn look_after(&self, key: &Key) -> Outcome {
+        let api = &self.inner.setup.api;
+        // The whole object: annotations that nobody else looks at count here.
+        let object: EC2NodeClass = match api.get(&api.path(Kind::NodeClass, key)).await {
+            Err(error) if error.is_not_found() => return Ok(Again::No),
+            object => object?,
+        };
+        if object.metadata.deletion_timestamp.is_some() {
+            return self.finalize(key, &object).await;
+        }
+        let finalizers = object.metadata.finalizers.clone().unwrap_or_default();
+        if !finalizers.iter().any(|name| name == AWS_TERMINATION) {
+            let all: Vec<&str> = finalizers.iter().map(String::as_str).chain([AWS_TERMINATION]).collect();
+            let version = &object.metadata.resource_version;
+            let change = json!({"metadata": {"finalizers": all, "resourceVersion": version}});
+            api.patch::<NodeClass>(key, &change).await?;
+            // What was written comes back as a change.
+            return Ok(Again::secs(1));
+        }
+        self.resolve(key, object).await
+    }
+
+    async fn resolve(&self, key: &Key, before: EC2NodeClass) -> Outcome {
+        let inner = &*self.inner;
+        let reserved = inner.setup.gates.reserved_capacity;
+        let reservations =
+            async { if reserved { Some(ask::reservations(inner, &before).await) } else { None } };
+        // None of them needs another one's answer.
+        let (amis, reservations, placement_group, subnets, security_groups, instance_profile) = futures::join!(
+            ask::amis(inner, &before, &self.parameters),
+            reservations,
+            ask::placement_group(inner, &before),
+            ask::subnets(inner, &before),
+            ask::security_groups(inner, &before),
+            profile::ensure(inner, &before),
+        );
+        let answers =
+            Answers { amis, reservations, placement_group, subnets, security_groups, instance_profile };
+        let mut after = before.clone();
+        let mut again = apply(&mut after, answers, reserved, inner.setup.clock.now());
+        let verdict = self.verdicts.judge(inner, &after).await;
+        let mut all = Conditions::with_dependents(&mut after, dependents(reserved), inner.setup.clock.now());
+        match verdict {
+            Verdict::Accepted => {
+                all.set_true(conditions::VALIDATION_SUCCEEDED);
+            }
+            Verdict::Refused(status, reason, message) => {
+                all.set(conditions::VALIDATION_SUCCEEDED, status, reason, &message);
+            }
+            Verdict::Unknown => again = again.or_sooner(Again::secs(10)),
+        }
+        if before.status != after.status {
+            let change = json!({
+                "metadata": {"resourceVersion": before.metadata.resource_version},
+                "status": written(&after),
+            });
+            inner.setup.api.patch_status::<NodeClass>(key, &change).await?;
+        }
+        Ok(again)
+    }
+
+    async fn finalize(&self, key: &Key, object: &EC2NodeClass) -> Outcome {
+        let inner = &*self.inner;
+        let finalizers = object.metadata.finalizers.clone().unwrap_or_default();
+        if !finalizers.iter().any(|name| name == AWS_TERMINATION) {
+            return Ok(Again::No);
+        }
+        let (names, class) = {
+            let state = inner.setup.cluster.read();
+            let of_class =
+                state.node_claims.values().filter(|claim| claim.spec.node_class_ref.name == *key.name);
+            let names: Vec<String> = of_class.filter_map(|claim| claim.metadata.name.clone()).collect();
+            (names, state.node_classes.get(key).cloned())
+        };
+        if !names.is_empty() {
+            if let Some(class) = class {
+                let listed = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let more = names.len().saturating_sub(5);
+                let more = if more > 0 { format!(" and {more} other(s)") } else { String::new() };
+                let message = format!("Waiting on NodeClaim termination for {listed}{more}");
+                let event = &WAITING_ON_NODE_CLAIM_TERMINATION;
+                inner.setup.events.publish(event, About::object(&*class), message, &[&key.name]);
+            }
+            return Ok(WAIT_FOR_CLAIMS);
+        }
+        profile::delete_all(inner, object).await.map_err(failed)?;
+        delete_templates(inner, &key.name).await.map_err(failed)?;
+        self.verdicts.forget(&key.name);
+        let left: Vec<&String> = finalizers.iter().filter(|name| *name != AWS_TERMINATION).collect();
+        let version = &object.metadata.resource_version;
+        let change = json!({"metadata": {"finalizers": left, "resourceVersion": version}});
+        match inner.setup.api.patch::<NodeClass>(key, &change).await {
+            Err(error) if error.is_not_found() => {}
+            patched => drop(patched?),
+        }
+        Ok(Again::No)
+    }
+}
+
+/// Deletes the launch templates of a class.
+async fn delete_templates(inner: &Inner, class: &str) -> Result<(), crate::port::Error> {
+    let filters = vec![
+        Filter::tag(tags::CLUSTER_NAME, &inner.setup.settings.cluster_name),
+        Filter::tag(tags::NODE_CLASS, class),
+    ];
+    let ec2 = &inner.setup.services.ec2;
+    let query = LaunchTemplateQuery::Filters(filters);
+    for template in inner.counted("ec2:DescribeLaunchTemplates", ec2.launch_templates(&query)).await? {
+        inner.templates.forget([template.name.as_str()]);
+        let named = LaunchTemplateRef::Name(template.name);
+        match inner.counted("ec2:DeleteLaunchTemplate", ec2.delete_launch_template(&named)).await {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The status as a merge patch: what is not there any more is taken away.
+fn written(object: &EC2NodeClass) -> Value {
+    let mut all = serde_json::to_value(&object.status).unwrap_or_default();
+    for field in ["subnets", "securityGroups", "capacityReservations", "amis", "instanceProfile"] {
+        if all.get(field).is_none() {
+            all[field] = Value::Null;
+        }
+    }
+    all
+}
+
+impl Reconcile for NodeClasses {
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
+        self.look_after(key).boxed()
+    }
+}

@@ -1,0 +1,168 @@
+//! The other services of the double.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::Double;
+use crate::port::{
+    Cluster, Eks, Error, Iam, InstanceProfile, Message, Pricing, ProductQuery, Sqs, Ssm, Tags, ZonalShift,
+    ZonalShifts,
+};
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// How long a queue waits for messages.
+const LONG_POLL: Duration = Duration::from_secs(20);
+
+fn no_entity(operation: &'static str, what: &str) -> Error {
+    Error::new(operation, "NoSuchEntity", &format!("The {what} cannot be found."))
+}
+
+impl Iam for Double {
+    fn instance_profile<'a>(&'a self, name: &'a str) -> Answer<'a, InstanceProfile> {
+        let operation = "iam:GetInstanceProfile";
+        self.answer(operation, name.to_owned(), move |world| {
+            let found = world.profiles.get(name).cloned();
+            found.ok_or_else(|| no_entity(operation, &format!("instance profile {name}")))
+        })
+        .boxed()
+    }
+
+    fn create_instance_profile<'a>(&'a self, name: &'a str, path: &'a str, _: &'a Tags) -> Answer<'a, ()> {
+        let operation = "iam:CreateInstanceProfile";
+        self.answer(operation, name.to_owned(), move |world| {
+            if world.profiles.contains_key(name) {
+                return Err(Error::new(operation, "EntityAlreadyExists", "It exists."));
+            }
+            let profile = InstanceProfile { name: name.to_owned(), path: path.to_owned(), roles: Vec::new() };
+            world.profiles.insert(name.to_owned(), profile);
+            Ok(())
+        })
+        .boxed()
+    }
+
+    fn add_role<'a>(&'a self, profile: &'a str, role: &'a str) -> Answer<'a, ()> {
+        let operation = "iam:AddRoleToInstanceProfile";
+        self.answer(operation, format!("{profile} {role}"), move |world| {
+            if !world.roles.contains(role) {
+                return Err(no_entity(operation, &format!("role with name {role}")));
+            }
+            let found = world.profiles.get_mut(profile);
+            let found = found.ok_or_else(|| no_entity(operation, &format!("instance profile {profile}")))?;
+            if !found.roles.is_empty() {
+                return Err(Error::new(operation, "LimitExceeded", "There is a role already."));
+            }
+            found.roles.push(role.to_owned());
+            Ok(())
+        })
+        .boxed()
+    }
+
+    fn remove_role<'a>(&'a self, profile: &'a str, role: &'a str) -> Answer<'a, ()> {
+        let operation = "iam:RemoveRoleFromInstanceProfile";
+        self.answer(operation, format!("{profile} {role}"), move |world| {
+            let found = world.profiles.get_mut(profile);
+            let found = found.ok_or_else(|| no_entity(operation, &format!("instance profile {profile}")))?;
+            found.roles.retain(|known| known != role);
+            Ok(())
+        })
+        .boxed()
+    }
+
+    fn delete_instance_profile<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+        let operation = "iam:DeleteInstanceProfile";
+        self.answer(operation, name.to_owned(), move |world| {
+            let known = world.profiles.get(name);
+            let known = known.ok_or_else(|| no_entity(operation, &format!("instance profile {name}")))?;
+            if !known.roles.is_empty() {
+                return Err(Error::new(operation, "DeleteConflict", "It has a role."));
+            }
+            world.profiles.remove(name);
+            Ok(())
+        })
+        .boxed()
+    }
+
+    fn instance_profiles<'a>(&'a self, path_prefix: &'a str) -> Answer<'a, Vec<InstanceProfile>> {
+        self.answer("iam:ListInstanceProfiles", path_prefix.to_owned(), move |world| {
+            let fits = |profile: &&InstanceProfile| profile.path.starts_with(path_prefix);
+            Ok(world.profiles.values().filter(fits).cloned().collect())
+        })
+        .boxed()
+    }
+}
+
+impl Eks for Double {
+    fn cluster<'a>(&'a self, name: &'a str) -> Answer<'a, Cluster> {
+        self.answer("eks:DescribeCluster", name.to_owned(), |world| Ok(world.cluster.clone())).boxed()
+    }
+}
+
+impl Ssm for Double {
+    fn parameter<'a>(&'a self, name: &'a str) -> Answer<'a, String> {
+        let operation = "ssm:GetParameter";
+        self.answer(operation, name.to_owned(), move |world| {
+            let found = world.parameters.get(name).cloned();
+            found.ok_or_else(|| Error::new(operation, "ParameterNotFound", name))
+        })
+        .boxed()
+    }
+}
+
+impl Sqs for Double {
+    fn queue_url<'a>(&'a self, name: &'a str) -> Answer<'a, String> {
+        let operation = "sqs:GetQueueUrl";
+        self.answer(operation, name.to_owned(), move |world| match &world.queue {
+            Some(_) => Ok(format!("https://queue/{name}")),
+            None => Err(Error::new(operation, "QueueDoesNotExist", name)),
+        })
+        .boxed()
+    }
+
+    fn receive<'a>(&'a self, queue_url: &'a str) -> Answer<'a, Vec<Message>> {
+        let operation = "sqs:ReceiveMessage";
+        async move {
+            let found = self
+                .answer(operation, queue_url.to_owned(), |world| {
+                    let queue = world.queue.as_ref();
+                    let queue = queue.ok_or_else(|| Error::new(operation, "QueueDoesNotExist", queue_url))?;
+                    Ok(queue.iter().take(10).cloned().collect::<Vec<Message>>())
+                })
+                .await?;
+            if found.is_empty() {
+                tokio::time::sleep(LONG_POLL).await;
+            }
+            Ok(found)
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(&'a self, _: &'a str, receipt: &'a str) -> Answer<'a, ()> {
+        self.answer("sqs:DeleteMessage", receipt.to_owned(), move |world| {
+            if let Some(queue) = &mut world.queue {
+                queue.retain(|message| message.receipt != receipt);
+            }
+            Ok(())
+        })
+        .boxed()
+    }
+}
+
+impl Pricing for Double {
+    fn products<'a>(&'a self, query: &'a ProductQuery) -> Answer<'a, Vec<String>> {
+        let is_shared = query.filters.iter().any(|(_, value)| value == "Shared");
+        self.answer("pricing:GetProducts", format!("shared={is_shared}"), move |world| {
+            Ok(world.products[usize::from(!is_shared)].clone())
+        })
+        .boxed()
+    }
+}
+
+impl ZonalShift for Double {
+    fn shifts<'a>(&'a self, cluster_arn: &'a str) -> Answer<'a, Vec<ZonalShifts>> {
+        let operation = "arc-zonal-shift:GetManagedResource";
+        self.answer(operation, cluster_arn.to_owned(), |world| Ok(world.shifts.clone())).boxed()
+    }
+}

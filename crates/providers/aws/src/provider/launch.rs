@@ -1,0 +1,264 @@
+//! Launches: attempt after attempt on what was not asked for yet, until something runs or nothing is left.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::aws::EC2NodeClass;
+use api::names::events::aws as events;
+use api::names::labels::{self, aws};
+use api::names::metrics::aws as metrics;
+use api::names::reasons::aws as reasons;
+use api::names::values::capacity_type;
+use api::nodeclaim::NodeClaim;
+use cloud::Error;
+use cluster::instance_types::InstanceType;
+use futures::FutureExt as _;
+use runtime::events::About;
+
+use super::batch::{Batcher, Window};
+use super::prepare::{Asked, Attempt, Circumstances, create, prepare};
+use super::{Calls, Inner, Setup};
+use crate::instance::{
+    Effect, Failed, Machine, batch_key, effects, failure, launch_annotations, metric_labels, node_claim,
+    of_call, share,
+};
+use crate::node_class::{Class, readiness};
+use crate::port::{self, FleetError, FleetRequest, FleetResult, PlacementGroup};
+use crate::tags;
+
+type Launched = Result<FleetResult, port::Error>;
+/// Launches that ask for the same are sent as one.
+pub(super) type Fleets = Batcher<FleetRequest, Launched>;
+
+pub(super) fn fleets(setup: &Setup, calls: &Calls) -> Fleets {
+    let window = Window { idle: Duration::from_millis(35), longest: Duration::from_secs(1), most: 1000 };
+    let (ec2, calls) = (Arc::clone(&setup.services.ec2), calls.clone());
+    Batcher::new("create_fleet", window, setup.metrics.clone(), move |requests: Vec<FleetRequest>| {
+        let (ec2, calls) = (Arc::clone(&ec2), calls.clone());
+        async move {
+            let claims = requests.len();
+            let Some(mut request) = requests.into_iter().next() else { return Vec::new() };
+            request.count = u32::try_from(claims).unwrap_or(u32::MAX);
+            match calls.counted("ec2:CreateFleet", ec2.create_fleet(&request)).await {
+                Ok(result) => share(result, claims).into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error); claims],
+            }
+        }
+        .boxed()
+    })
+}
+
+/// What came of an attempt.
+enum Outcome {
+    Running(Box<Machine>),
+    /// There is none of it; perhaps there is of something else.
+    NoCapacity(Vec<FleetError>),
+}
+
+impl Inner {
+    /// Launches an instance for a claim.
+    pub(super) async fn launch(&self, claim: &NodeClaim) -> Result<NodeClaim, Error> {
+        let object = self.class(&claim.spec.node_class_ref.name).map_err(|error| {
+            let message = format!("Failed resolving NodeClass, {error}");
+            self.setup.events.publish(
+                &events::NODE_CLASS_UNRESOLVED,
+                About::object(claim),
+                message,
+                &[claim_name(claim)],
+            );
+            Error::InsufficientCapacity(format!("resolving node class, {error}"))
+        })?;
+        readiness(&object)?;
+        let group = self.placement_group(&object).await;
+        let group = group.map_err(|error| Error::NodeClassNotReady(error.to_string()))?;
+        let class = self.read_class(&object, group.as_ref())?;
+        let tags = tags::of_launch(&class, claim, &self.setup.settings.cluster_name)
+            .map_err(|error| Error::NodeClassNotReady(error.to_string()))?;
+        let (discovered, cluster) = {
+            let known = self.known.lock();
+            (Arc::clone(&known.discovered), Arc::clone(&known.cluster))
+        };
+        let circumstances = Circumstances {
+            claim,
+            cluster: &cluster,
+            region: &self.setup.region,
+            discovered: &discovered,
+            reserved_interfaces: self.setup.settings.reserved_enis,
+            reserved_capacity: self.setup.gates.reserved_capacity,
+            policy: self.setup.min_values_policy,
+            tags: &tags,
+            sets: &self.sets,
+        };
+        let (machine, types) = self.attempts(&circumstances, &object, group.as_ref()).await?;
+        let now = self.setup.clock.now();
+        self.setup.metrics.add(&metrics::INSTANCES_LAUNCHED, &[machine.capacity_type], 1.0);
+        if let Some(reservation) = &machine.reservation {
+            self.known.lock().reservations.launched(&reservation.id, now);
+        }
+        self.machines.note(machine.clone());
+        let instance_type = types.iter().find(|each| each.name == machine.instance_type);
+        let mut launched = node_claim(&machine, instance_type, Some(&class), now);
+        launched.metadata.annotations = Some(launch_annotations(&class, cluster.ca_bundle.as_deref()));
+        Ok(launched)
+    }
+
+    /// A NodeClass, read; what is wrong with it is said by its own condition.
+    fn read_class<'a>(
+        &self,
+        object: &'a EC2NodeClass,
+        group: Option<&'a PlacementGroup>,
+    ) -> Result<Class<'a>, Error> {
+        Class::new(object, group, self.setup.settings.node_class_cel)
+            .map_err(|error| Error::NodeClassNotReady(error.to_string()))
+    }
+
+    async fn attempts(
+        &self,
+        circumstances: &Circumstances<'_>,
+        object: &EC2NodeClass,
+        group: Option<&PlacementGroup>,
+    ) -> Result<(Machine, Arc<[InstanceType]>), Error> {
+        let mut asked = Asked::default();
+        let mut last: Option<Error> = None;
+        loop {
+            let types = self.types_for_claim(circumstances.claim, object, group)?;
+            let left =
+                if asked.is_empty() { Cow::Borrowed(&*types) } else { Cow::Owned(asked.without(&types)) };
+            let attempt = {
+                let mut class = self.read_class(object, group)?;
+                for zone in &mut class.zones {
+                    zone.subnets.retain(|subnet| !asked.full_subnets.contains(*subnet));
+                }
+                prepare(circumstances, &class, &left, &mut self.known.lock().addresses)
+            };
+            let attempt = match (attempt, last) {
+                (Ok(attempt), _) => attempt,
+                // Nothing is left: what EC2 said last is more telling than that.
+                (Err(_), Some(failed)) => return Err(failed),
+                (Err(error), None) => return Err(error),
+            };
+            match self.attempt(circumstances, object, group, &attempt).await? {
+                Outcome::Running(machine) => return Ok((*machine, types)),
+                Outcome::NoCapacity(errors) => {
+                    asked.note(&attempt, &errors);
+                    last = Some(failure(&errors));
+                }
+            }
+        }
+    }
+
+    fn types_for_claim(
+        &self,
+        claim: &NodeClaim,
+        object: &EC2NodeClass,
+        group: Option<&PlacementGroup>,
+    ) -> Result<Arc<[InstanceType]>, Error> {
+        let types = self.types(object, group);
+        let types =
+            types.map_err(|error| create(reasons::INSTANCE_TYPE_RESOLUTION_FAILED, &error.to_string()))?;
+        let pool = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
+        match (&self.setup.overlays, pool) {
+            (Some(overlays), Some(pool)) => overlays.apply(pool, &types),
+            _ => Ok(types),
+        }
+    }
+
+    /// Sends an attempt. Templates that somebody deleted are created once more.
+    async fn attempt(
+        &self,
+        circumstances: &Circumstances<'_>,
+        object: &EC2NodeClass,
+        group: Option<&PlacementGroup>,
+        attempt: &Attempt,
+    ) -> Result<Outcome, Error> {
+        let mut answer = self.send(attempt).await;
+        if answer.as_ref().is_err_and(port::Error::is_launch_template_not_found) {
+            self.templates.forget(attempt.templates.iter().map(|template| template.name.as_str()));
+            answer = self.send(attempt).await;
+        }
+        let used: Vec<&str> = answer
+            .iter()
+            .flat_map(|result| &result.instances)
+            .filter_map(|each| each.place.subnet_id.as_deref())
+            .collect();
+        self.known.lock().addresses.release(&attempt.subnets, &used);
+        let result = answer.map_err(|error| of_call(&error))?;
+        self.note_errors(circumstances.claim, group, attempt, &result.errors);
+        let Some(first) = result.instances.first() else {
+            return match failure(&result.errors) {
+                Error::InsufficientCapacity(_) => Ok(Outcome::NoCapacity(result.errors)),
+                error => Err(error),
+            };
+        };
+        let class = self.read_class(object, group)?;
+        let now = self.setup.clock.now();
+        let tags = attempt.request.tags.clone();
+        let machine =
+            Machine::launched(first, &class, circumstances.claim, &attempt.plan, &attempt.types, tags, now);
+        let machine = machine.ok_or_else(|| {
+            create(reasons::INTERNAL_ERROR, "EC2 launched an instance without saying in which zone")
+        })?;
+        Ok(Outcome::Running(Box::new(machine)))
+    }
+
+    async fn send(&self, attempt: &Attempt) -> Launched {
+        self.ensure_templates(&attempt.templates).await?;
+        let key = batch_key(&attempt.request);
+        let answer = self.fleets.ask(key, attempt.request.clone()).await;
+        answer.unwrap_or_else(|| {
+            let message = "the launch was given up".to_owned();
+            Err(port::Error { operation: "ec2:CreateFleet", message, ..port::Error::default() })
+        })
+    }
+
+    /// Remembers what the errors of a launch say about what can be had.
+    fn note_errors(
+        &self,
+        claim: &NodeClaim,
+        group: Option<&PlacementGroup>,
+        attempt: &Attempt,
+        errors: &[FleetError],
+    ) {
+        for error in errors {
+            let labels = metric_labels(&attempt.plan, &attempt.subnets, error);
+            self.setup.metrics.add(&metrics::INSTANCE_LAUNCH_FAILURES, &labels, 1.0);
+        }
+        let types: Vec<&str> = attempt.types.iter().map(|each| each.name.as_str()).collect();
+        let group = group.map(|group| group.id.as_str());
+        let failed = Failed { plan: &attempt.plan, placement_group: group, types: &types };
+        for effect in effects(&failed, errors) {
+            match effect {
+                Effect::Unavailable { scope, reason } => self.unavailable.mark(scope, &reason),
+                Effect::SubnetFull(subnet) => self.known.lock().addresses.exhausted(&subnet),
+                Effect::ReservationFull { instance_type, zone } => {
+                    for id in reservations(&attempt.types, &instance_type, &zone) {
+                        self.known.lock().reservations.exhausted(id);
+                    }
+                }
+                Effect::SpotRoleMissing => {
+                    let message = "the role of spot instances does not exist and the controller may not create it: \
+                                   create the service-linked role for spot.amazonaws.com";
+                    let event = &events::SPOT_SLR_CREATION_FAILED;
+                    self.setup.events.publish(event, About::object(claim), message, &[claim_name(claim)]);
+                }
+            }
+        }
+    }
+}
+
+/// The reservations that a launch tried for a type in a zone.
+fn reservations<'a>(types: &'a [InstanceType], name: &str, zone: &str) -> Vec<&'a str> {
+    let offerings = types.iter().filter(|each| each.name == name).flat_map(|each| &each.offerings);
+    offerings
+        .filter(|offering| {
+            offering.value(labels::ZONE) == Some(zone)
+                && offering.value(labels::CAPACITY_TYPE) == Some(capacity_type::RESERVED)
+        })
+        .filter_map(|offering| offering.value(aws::CAPACITY_RESERVATION_ID))
+        .collect()
+}
+
+fn claim_name(claim: &NodeClaim) -> &str {
+    claim.metadata.name.as_deref().unwrap_or_default()
+}

@@ -1,0 +1,249 @@
+//! The controllers of the provider, on an AWS in the process and a cluster in virtual time.
+
+use aws::double::Times;
+use cloud::{CloudProvider as _, Error};
+use runtime::metrics::Registry;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::play::{CLAIMS, CLASSES, Play, class};
+use crate::support::claim;
+
+impl Play {
+    fn start(&mut self) {
+        let (leads, leading) = watch::channel(true);
+        for controller in self.world.block_on(async { self.aws.controllers() }) {
+            self.world.spawn(controller.run(leading.clone(), Registry::default()));
+        }
+        // It leads as long as the world lasts.
+        std::mem::forget(leads);
+        self.aws.know(|known| known.kubernetes = "1.34".parse().ok());
+    }
+
+    fn condition(&self, class: &str, kind: &str) -> (String, String, String) {
+        let object = self.world.get(&format!("{CLASSES}/{class}")).unwrap();
+        let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|each| each["type"] == kind).unwrap_or_default();
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+}
+
+#[test]
+fn a160_a_class_finds_what_it_selects_and_instances_can_be_launched_with_it() {
+    let mut play = Play::new(&["m5.large"]);
+    play.start();
+    play.world.apply(&class("default", &json!({})).to_string());
+    play.pass(30);
+    let (status, _, message) = play.condition("default", "Ready");
+    assert_eq!(status, "True", "{message} {:?}", play.condition("default", "ValidationSucceeded"));
+    let object = play.world.get(&format!("{CLASSES}/default")).unwrap();
+    let found = &object["status"];
+    assert_eq!(found["subnets"].as_array().unwrap().len(), 2);
+    assert_eq!(found["securityGroups"][0]["id"], "sg-1");
+    assert_eq!(found["amis"].as_array().unwrap().len(), 2);
+    let profile = found["instanceProfile"].as_str().unwrap();
+    let roles = play.double.change(|world| world.profiles[profile].roles.clone());
+    assert_eq!(roles, ["node-role"]);
+    assert_eq!(object["metadata"]["annotations"]["karpenter.k8s.aws/ec2nodeclass-hash-version"], "v6");
+    assert_eq!(object["metadata"]["finalizers"], json!(["karpenter.k8s.aws/termination"]));
+    play.create(&claim(&[])).unwrap();
+    // What nobody uses any more is deleted.
+    play.pass(180);
+    assert_eq!(play.double.change(|world| world.templates.len()), 0);
+}
+
+#[test]
+fn a161_what_is_wrong_is_said_in_one_condition_with_what_to_do() {
+    let cases: [(Value, &str, &str, &str); 7] = [
+        (
+            json!({"subnetSelectorTerms": [{"tags": {"no": "no"}}]}),
+            "SubnetsReady",
+            "SubnetsNotFound",
+            "spec.subnetSelectorTerms",
+        ),
+        (
+            json!({"securityGroupSelectorTerms": [{"name": "no"}]}),
+            "SecurityGroupsReady",
+            "SecurityGroupsNotFound",
+            "spec.securityGroupSelectorTerms",
+        ),
+        (
+            json!({"amiSelectorTerms": [{"id": "ami-0123456789abcdef0"}]}),
+            "AMIsReady",
+            "AMINotFound",
+            "spec.amiSelectorTerms",
+        ),
+        (
+            json!({"amiSelectorTerms": [{"alias": "al2023@v20990101"}]}),
+            "AMIsReady",
+            "AMINotFound",
+            "spec.amiSelectorTerms",
+        ),
+        (
+            json!({"amiFamily": "AL2", "amiSelectorTerms": [{"alias": "al2@latest"}]}),
+            "AMIsReady",
+            "UnsupportedAlias",
+            "al2023@latest",
+        ),
+        (json!({"role": "nobody"}), "InstanceProfileReady", "RoleNotFound", "create it or name another one"),
+        (
+            json!({"placementGroupSelector": {"name": "no"}}),
+            "PlacementGroupReady",
+            "PlacementGroupNotFound",
+            "spec.placementGroupSelector",
+        ),
+    ];
+    let mut play = Play::new(&["m5.large"]);
+    play.start();
+    play.world.apply(&class("good", &json!({})).to_string());
+    for (index, (spec, ..)) in cases.iter().enumerate() {
+        play.world.apply(&class(&format!("bad-{index}"), spec).to_string());
+    }
+    play.pass(60);
+    for (index, (_, kind, reason, advice)) in cases.iter().enumerate() {
+        let name = format!("bad-{index}");
+        let (status, found, message) = play.condition(&name, kind);
+        assert_eq!((status.as_str(), found.as_str()), ("False", *reason), "{name} {message}");
+        assert!(message.contains(advice), "{name}: {message}");
+        let ready = play.condition(&name, "Ready").0;
+        assert_ne!(ready, "True", "{name}");
+        let others = [
+            "SubnetsReady",
+            "SecurityGroupsReady",
+            "AMIsReady",
+            "InstanceProfileReady",
+            "PlacementGroupReady",
+        ];
+        for other in others.into_iter().filter(|other| other != kind) {
+            assert_eq!(play.condition(&name, other).0, "True", "{name} {other}");
+        }
+    }
+    assert_eq!(play.condition("good", "Ready").0, "True", "nothing else stops");
+    let mut wanted = claim(&[]);
+    wanted.spec.node_class_ref.name = "bad-0".to_owned();
+    assert!(matches!(play.create(&wanted), Err(Error::NodeClassNotReady(_))));
+    assert_eq!(
+        play.double.change(|world| world.profiles.len()),
+        7,
+        "nothing is left of the role that is missing"
+    );
+}
+
+#[test]
+fn a162_classes_and_claims_of_the_original_do_not_drift() {
+    for version in ["v5", "v6"] {
+        let mut play = Play::new(&["m5.large"]);
+        play.ready_class("default", &json!({}), &json!({}));
+        let launched = play.create(&claim(&[("karpenter.sh/capacity-type", "In", &["on-demand"])])).unwrap();
+        let ours = launched.metadata.annotations.clone().unwrap();
+        let hash = if version == "v6" {
+            ours["karpenter.k8s.aws/ec2nodeclass-hash"].clone()
+        } else {
+            "123".to_owned()
+        };
+        let stamps = json!({
+            "karpenter.k8s.aws/ec2nodeclass-hash": hash, "karpenter.k8s.aws/ec2nodeclass-hash-version": version,
+        });
+        play.world.patch(&format!("{CLASSES}/default"), &json!({"metadata": {"annotations": stamps}}));
+        let mut written = serde_json::to_value(claim(&[])).unwrap();
+        written["apiVersion"] = "karpenter.sh/v1".into();
+        written["kind"] = "NodeClaim".into();
+        written["metadata"]["labels"] = json!(launched.metadata.labels);
+        written["metadata"]["annotations"] = stamps;
+        written.as_object_mut().unwrap().remove("status");
+        play.world.apply(&written.to_string());
+        let pool = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "pool-1"},
+            "spec": {"template": {"spec": {
+                "requirements": [],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+            }}},
+        });
+        play.world.apply(&pool.to_string());
+        let status = json!({"status": {"providerID": launched.status.as_ref().unwrap().provider_id, "imageID": "ami-amd"}});
+        play.world.patch(&format!("{CLAIMS}/claim-1/status"), &status);
+        play.start();
+        play.pass(60);
+        let known: api::nodeclaim::NodeClaim =
+            serde_json::from_value(play.world.get(&format!("{CLAIMS}/claim-1")).unwrap()).unwrap();
+        let stamps = known.metadata.annotations.as_ref().unwrap();
+        assert_eq!(
+            stamps["karpenter.k8s.aws/ec2nodeclass-hash"], ours["karpenter.k8s.aws/ec2nodeclass-hash"],
+            "{version}"
+        );
+        assert_eq!(stamps["karpenter.k8s.aws/ec2nodeclass-hash-version"], "v6");
+        assert_eq!(play.world.block_on(play.aws.drift(&known)), Ok(None), "{version}");
+        assert_eq!(play.double.change(|world| world.running().count()), 1, "nothing is collected");
+    }
+}
+
+#[test]
+fn a163_a_class_that_goes_waits_for_its_claims_and_takes_what_was_made_for_it() {
+    let mut play = Play::new(&["m5.large"]);
+    play.start();
+    play.world.apply(&class("default", &json!({})).to_string());
+    let mut written = serde_json::to_value(claim(&[])).unwrap();
+    written["apiVersion"] = "karpenter.sh/v1".into();
+    written["kind"] = "NodeClaim".into();
+    written.as_object_mut().unwrap().remove("status");
+    play.world.apply(&written.to_string());
+    play.pass(30);
+    assert_eq!(play.double.change(|world| world.profiles.len()), 1);
+    play.world.delete(&format!("{CLASSES}/default"));
+    play.pass(5);
+    assert!(play.world.get(&format!("{CLASSES}/default")).is_some());
+    assert!(play.events.published().iter().any(|event| event.message.contains("claim-1")));
+    play.world.delete(&format!("{CLAIMS}/claim-1"));
+    play.pass(5);
+    assert!(play.world.get(&format!("{CLASSES}/default")).is_none());
+    assert_eq!(play.double.change(|world| (world.profiles.len(), world.templates.len())), (0, 0));
+}
+
+#[test]
+fn a164_a_missing_permission_is_said_and_tried_again_when_something_changes() {
+    let mut play = Play::new(&["m5.large"]);
+    play.double.fail("ec2:RunInstances", "UnauthorizedOperation", "no", Times::Always);
+    play.start();
+    play.world.apply(&class("default", &json!({})).to_string());
+    play.pass(30);
+    let (status, reason, message) = play.condition("default", "ValidationSucceeded");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "RunInstancesAuthCheckFailed"));
+    assert!(message.contains("ec2:RunInstances"), "{message}");
+    play.double.mend("ec2:RunInstances");
+    play.pass(120);
+    assert_eq!(play.condition("default", "Ready").0, "False", "a verdict counts for a while");
+    let note = json!({"metadata": {"annotations": {"team.example/try": "again"}}});
+    play.world.patch(&format!("{CLASSES}/default"), &note);
+    play.pass(30);
+    assert_eq!(play.condition("default", "Ready").0, "True");
+}
+
+#[test]
+fn a165_an_instance_without_a_claim_goes_after_half_a_minute() {
+    let mut play = Play::new(&["m5.large"]);
+    play.ready_class("default", &json!({}), &json!({}));
+    play.create(&claim(&[])).unwrap();
+    play.start();
+    play.pass(20);
+    assert_eq!(play.double.change(|world| world.running().count()), 1);
+    play.pass(25);
+    assert_eq!(play.double.change(|world| world.running().count()), 0);
+}
+
+#[test]
+fn a166_answers_that_fail_leave_everything_as_it_was() {
+    let mut play = Play::new(&["m5.large"]);
+    play.start();
+    play.world.apply(&class("default", &json!({})).to_string());
+    play.pass(30);
+    for operation in
+        ["ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeImages", "iam:GetInstanceProfile"]
+    {
+        play.double
+            .fail_with(aws::port::Error::new(operation, "InternalError", "no").by_server(), Times::Always);
+    }
+    play.pass(300);
+    assert_eq!(play.condition("default", "Ready").0, "True");
+    play.create(&claim(&[])).unwrap();
+}
