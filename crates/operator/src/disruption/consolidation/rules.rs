@@ -76,10 +76,11 @@ impl<'r> Rules<'r> {
         self.refused.lock().clone()
     }
 
-    /// Whether some pool may lose fewer nodes than it has candidates.
+    /// Whether some pool may lose so few nodes that they could not even be tried together. Where two cannot go, three
+    /// cannot, so that a larger budget would not help.
     pub(super) fn is_constrained(&self) -> bool {
         let count = |pool: usize| self.pools.iter().filter(|of| **of == pool).count();
-        self.left.iter().enumerate().any(|(pool, left)| count(pool) > *left)
+        self.left.iter().enumerate().any(|(pool, left)| count(pool).min(2) > *left)
     }
 }
 

@@ -67,3 +67,14 @@ fn nodes_whose_pods_share_a_budget_do_not_drain_at_the_same_time() {
     let world = pools(1, 5, "100%").with(budget);
     assert_eq!(gone(&world.decide(Consolidation::Multi)), 2);
 }
+
+#[test]
+fn a_budget_that_allows_two_is_not_why_nothing_happens() {
+    // Spot nodes cannot be replaced, and all are full.
+    let full = |allowed: &str| {
+        let world = World::new(sizes(), &budget(allowed));
+        ["n1", "n2", "n3"].iter().fold(world, |world, name| world.node(name, "s-4", SPOT, &["4"]))
+    };
+    let idle = |allowed: &str| full(allowed).decide(Consolidation::Multi).nothing;
+    assert_eq!([idle("0"), idle("1"), idle("2"), idle("3")], [false, false, true, true]);
+}
