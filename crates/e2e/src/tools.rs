@@ -216,6 +216,7 @@ pub fn build_all() -> Result<Vec<PathBuf>> {
 }
 
 /// Everything that a build takes from its surroundings.
+#[derive(Clone)]
 struct Workshop {
     go: PathBuf,
     sources: PathBuf,
@@ -312,7 +313,9 @@ impl Workshop {
     /// The folder of a tool's module in the repository.
     fn folder(&self, source: &Source) -> Result<String> {
         let newest = source.folder.to_owned();
-        let Some(version) = self.kubernetes.as_ref().filter(|_| source.folder == KUBERNETES) else {
+        // The command line is no part of a cluster.
+        let is_cluster = source.folder == KUBERNETES && !source.package.ends_with("/kubectl");
+        let Some(version) = self.kubernetes.as_ref().filter(|_| is_cluster) else {
             return Ok(newest);
         };
         let folder = format!("{KUBERNETES}-{version}");

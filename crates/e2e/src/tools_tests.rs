@@ -170,7 +170,7 @@ fn the_digest_is_the_published_fnv1a() {
 
 #[test]
 fn an_older_kubernetes_is_the_one_with_a_folder_of_its_own() {
-    let mut fixture = Fixture::new(GO_126, "touch $out");
+    let fixture = Fixture::new(GO_126, "touch $out");
     for (folder, version) in [("kubernetes", "v1.36.3"), ("kubernetes-1.32", "v1.32.4")] {
         let folder = fixture.dir.path().join("tools").join(folder);
         fs::create_dir_all(&folder).unwrap();
@@ -178,15 +178,17 @@ fn an_older_kubernetes_is_the_one_with_a_folder_of_its_own() {
             .unwrap();
         fs::write(folder.join("go.sum"), "").unwrap();
     }
-    let mut version = |wanted: Option<&str>| {
-        fixture.workshop.kubernetes = wanted.map(str::to_owned);
-        fixture.workshop.pin(Tool::KubeApiserver).map(|pin| pin.version).map_err(|error| error.to_string())
+    let version = |wanted: Option<&str>, tool| {
+        let workshop = Workshop { kubernetes: wanted.map(str::to_owned), ..fixture.workshop.clone() };
+        workshop.pin(tool).map(|pin| pin.version).map_err(|error| error.to_string())
     };
-    assert_eq!(version(None).unwrap(), "v1.36.3");
-    assert_eq!(version(Some("1.36")).unwrap(), "v1.36.3");
-    assert_eq!(version(Some("1.32")).unwrap(), "v1.32.4");
+    let server = |wanted| version(wanted, Tool::KubeApiserver);
+    assert_eq!(server(None).unwrap(), "v1.36.3");
+    assert_eq!(server(Some("1.36")).unwrap(), "v1.36.3");
+    assert_eq!(server(Some("1.32")).unwrap(), "v1.32.4");
+    assert_eq!(version(Some("1.32"), Tool::Kubectl).unwrap(), "v1.36.3", "the command line stays");
     assert_eq!(
-        version(Some("1.20")).unwrap_err(),
+        server(Some("1.20")).unwrap_err(),
         "KUBERNETES=\"1.20\" is no version that can be built: expected one with a folder tools/kubernetes-VERSION, \
          or 1.36"
     );
