@@ -105,11 +105,16 @@ pub fn lifetime_remaining(claim: &NodeClaim, now: Timestamp) -> f64 {
 /// What a node costs per hour: the price of its type in its zone and capacity type, whether that can still be
 /// bought or not; zero when unknown.
 pub fn price(node: &StateNode<'_>, types: &[InstanceType]) -> f64 {
-    let name = node.label(labels::INSTANCE_TYPE);
+    price_by_labels(|key| node.label(key), types)
+}
+
+/// What a node with some labels costs per hour, as [`price`] says.
+pub fn price_by_labels<'a>(label: impl Fn(&str) -> &'a str, types: &[InstanceType]) -> f64 {
+    let name = label(labels::INSTANCE_TYPE);
     let Some(instance_type) = types.iter().find(|each| each.name == name) else { return 0.0 };
     let says = |requirements: &[Requirement], key: &str| {
         let own = requirements.iter().find(|each| each.key == key);
-        own.is_some_and(|own| own.values.as_slice() == [node.label(key)])
+        own.is_some_and(|own| own.values.as_slice() == [label(key)])
     };
     let found = instance_type.offerings.iter().find(|offering| {
         says(&offering.requirements, labels::ZONE) && says(&offering.requirements, labels::CAPACITY_TYPE)

@@ -16,10 +16,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use api::names::labels;
 use api::provider::Provider;
 use clock::Clock;
-use cluster::instance_types::{Offering, kwok};
+use cluster::costs::price_by_labels;
+use cluster::instance_types::kwok;
 use controlplane::{KubeletOptions, NodeSelection, Options};
 use e2e::ControlPlane;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -206,23 +206,13 @@ fn scale_down(
 
 /// What all nodes cost per hour.
 fn price(plane: &ControlPlane) -> Result<f64> {
-    let types = kwok::built_in();
     let nodes: Value = serde_json::from_str(&plane.kubectl(&["get", "nodes", "--output=json"])?)?;
     let nodes = nodes["items"].as_array().context("there is no list of nodes")?;
+    let types = kwok::built_in();
     let price = |node: &Value| {
-        let label = |key: &str| node["metadata"]["labels"][key].as_str().unwrap_or_default();
-        let own = types.iter().find(|it| it.name == label(labels::INSTANCE_TYPE))?;
-        let says = |offering: &Offering, key: &str| {
-            let own = offering.requirements.iter().find(|own| own.key == key);
-            own.is_some_and(|own| own.values == [label(key)])
-        };
-        let found = own
-            .offerings
-            .iter()
-            .find(|offering| says(offering, labels::ZONE) && says(offering, labels::CAPACITY_TYPE));
-        found.map(|offering| offering.price)
+        price_by_labels(|key| node["metadata"]["labels"][key].as_str().unwrap_or_default(), &types)
     };
-    Ok(nodes.iter().filter_map(price).sum())
+    Ok(nodes.iter().map(price).sum())
 }
 
 /// How many evictions the controller has counted.

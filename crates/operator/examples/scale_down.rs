@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::names::labels;
 use api::names::metrics::PODS_EVICTION_REQUESTS;
 use api::provider::Provider;
-use cluster::instance_types::{Offering, kwok as types};
+use cluster::costs::price_by_labels;
+use cluster::instance_types::kwok as types;
 use kwok::Kwok;
 use operator::Parts;
 use runtime::Settings;
@@ -47,7 +47,7 @@ fn main() {
         world.run_for(Duration::from_millis(1500));
     }
     world.run_until("all pods run", Duration::from_mins(30), |world| world.running() == pods);
-    let before = price(&world);
+    let before = price(&nodes(&world));
     println!("{pods} pods run on {} nodes for {before:.2} $/h", nodes(&world).len());
     world.apply(&pool.replace("consolidateAfter: 30s", "consolidateAfter: 0s"));
     for number in 0..DEPLOYMENTS {
@@ -59,7 +59,8 @@ fn main() {
     let (mut known, mut changed) = (String::new(), start);
     while world.now().duration_since(changed).unsigned_abs() < STILL {
         world.run_for(Duration::from_secs(2));
-        let found = format!("{:?} {:?}", nodes(&world), world.list("/apis/karpenter.sh/v1/nodeclaims").len());
+        let names = nodes(&world).iter().map(|node| node["metadata"]["name"].to_string()).collect::<Vec<_>>();
+        let found = format!("{names:?} {}", world.list("/apis/karpenter.sh/v1/nodeclaims").len());
         if found != known {
             (known, changed) = (found, world.now());
             let evictions = metrics.value(&PODS_EVICTION_REQUESTS, &["200"]).unwrap_or_default();
@@ -67,11 +68,11 @@ fn main() {
                 "  {:3} s: {} nodes for {:.2} $/h, {evictions} evictions",
                 changed.duration_since(start).as_secs(),
                 nodes(&world).len(),
-                price(&world)
+                price(&nodes(&world))
             );
         }
     }
-    let after = price(&world);
+    let after = price(&nodes(&world));
     let evictions = metrics.value(&PODS_EVICTION_REQUESTS, &["200"]).unwrap_or_default();
     println!(
         "after {} s: {} nodes for {after:.2} $/h, {evictions} evictions, {:.1} for each $/h saved",
@@ -82,22 +83,14 @@ fn main() {
 }
 
 fn nodes(world: &World) -> Vec<Value> {
-    world.list("/api/v1/nodes").into_iter().map(|node| node["metadata"]["labels"].clone()).collect()
+    world.list("/api/v1/nodes")
 }
 
-/// What all nodes cost per hour.
-fn price(world: &World) -> f64 {
+/// What nodes cost per hour.
+fn price(nodes: &[Value]) -> f64 {
     let types = types::built_in();
-    let price = |own: &Value| {
-        let label = |key: &str| own[key].as_str().unwrap_or_default();
-        let own_type = types.iter().find(|it| it.name == label(labels::INSTANCE_TYPE))?;
-        let says = |offering: &Offering, key: &str| {
-            let own = offering.requirements.iter().find(|own| own.key == key);
-            own.is_some_and(|own| own.values == [label(key)])
-        };
-        let mut fitting = own_type.offerings.iter();
-        let found = fitting.find(|it| says(it, labels::ZONE) && says(it, labels::CAPACITY_TYPE));
-        found.map(|offering| offering.price)
+    let price = |node: &Value| {
+        price_by_labels(|key| node["metadata"]["labels"][key].as_str().unwrap_or_default(), &types)
     };
-    nodes(world).iter().filter_map(price).sum()
+    nodes.iter().map(price).sum()
 }

@@ -19,7 +19,9 @@ const POLICY: &str = "nobody-deletes-these-claims";
 type Objects = BTreeMap<String, Value>;
 
 /// Everything that a controller must leave alone as long as nobody wants anything. What other programs refresh
-/// all the time is not there: signs of life, and when and for which generation a condition was looked at.
+/// all the time is not there: signs of life, and when and for which generation a condition was looked at. Nor is
+/// the result of the look at a node's shape: the original controller looks every ten minutes, and if its first
+/// look came before the node, the condition is still missing when it is stopped.
 fn objects(stage: &dyn Stage) -> Objects {
     let mut objects = Objects::new();
     for (path, kind) in
@@ -30,8 +32,9 @@ fn objects(stage: &dyn Stage) -> Objects {
             let meta = object["metadata"].as_object_mut();
             meta.expect("all have one")
                 .retain(|field, _| !["managedFields", "resourceVersion"].contains(&&**field));
-            for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
-                if let Some(condition) = condition.as_object_mut() {
+            if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+                conditions.retain(|condition| condition["type"] != "ConsistentStateFound");
+                for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
                     condition
                         .retain(|field, _| !["lastHeartbeatTime", "observedGeneration"].contains(&&**field));
                 }

@@ -58,8 +58,8 @@ pub(super) fn courtesy(pod: &Pod) -> Duration {
     let requests = requests::of_pod(pod);
     let amount = |name: &str| requests.get(name).map_or(0.0, Quantity::as_f64);
     let size = amount("cpu").max(amount("memory") / MEMORY_PER_CORE);
-    let halvings = (LARGE / size.max(LARGE / 64.0)).log2().max(0.0);
-    STEP.mul_f64(halvings.min(MOST_STEPS))
+    // A pod that asks for nothing is infinitely small.
+    STEP.mul_f64((LARGE / size).log2().clamp(0.0, MOST_STEPS))
 }
 
 /// Who goes when: the unimportant before the important, and of each those that serve a node last.
