@@ -61,12 +61,11 @@ impl<'a> Budgets<'a> {
 
     /// What keeps a pod where it is. What is not evicted is not blocked.
     pub fn blocked(&self, pod: &Pod, mode: Mode, now: Timestamp) -> Option<Blocked<'a>> {
-        if !is_evictable(pod, now) {
+        let budgets: Vec<_> = self.selecting(pod).collect();
+        if budgets.is_empty() || !is_evictable(pod, now) {
             return None;
         }
-        let budgets: Vec<_> = self.selecting(pod).collect();
         let blocks = match budgets.as_slice() {
-            [] => false,
             [budget] => blocks(budget, pod, mode),
             _ => true,
         };

@@ -3,7 +3,8 @@
 //! `scale_up NAME=PROGRAM...`: a program is upstream's kwok controller, or ours if its file is called `karpenter`.
 //! Everything else is the same: API server, scheduler and controllers are the real ones, machines are played by
 //! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created. With `DOWN_TO=70` all deployments
-//! are then scaled to 70 % and consolidation is switched on, until the nodes stay the same.
+//! are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With `UP_BY=PROGRAM` all
+//! begin that with nodes of the same controller, so that what they save does not depend on what they launched.
 
 #![expect(clippy::print_stdout, reason = "this is its result")]
 
@@ -62,13 +63,14 @@ fn main() -> Result<()> {
     };
     let (pods, deployments) = (number("PODS", 1000), number("DEPLOYMENTS", 30));
     let down_to = std::env::var("DOWN_TO").ok().and_then(|value| value.parse().ok());
+    let up_by = std::env::var("UP_BY").ok();
     let (mut lines, mut downs) = (Vec::new(), Vec::new());
     for controller in &controllers {
         let Some((name, program)) = controller.split_once('=') else {
             bail!("{controller:?} is no controller: expected NAME=PROGRAM");
         };
         let Outcome { seconds, cpu, memory, nodes, down } =
-            scale_up(Path::new(program), pods, deployments, down_to)?;
+            scale_up(Path::new(program), up_by.as_deref().map(Path::new), (pods, deployments), down_to)?;
         let line = format!("| {name} | {seconds:.1} s | {cpu:.1} s | {memory} MB | {nodes} |");
         println!("{line}");
         lines.push(line);
@@ -104,7 +106,12 @@ impl Drop for Running {
     }
 }
 
-fn scale_up(program: &Path, pods: usize, deployments: usize, down_to: Option<usize>) -> Result<Outcome> {
+fn scale_up(
+    program: &Path,
+    up_by: Option<&Path>,
+    (pods, deployments): (usize, usize),
+    down_to: Option<usize>,
+) -> Result<Outcome> {
     let plane = ControlPlane::start()?;
     for definition in api::crds::documents(Provider::Kwok) {
         plane.kubectl_with_input(
@@ -132,10 +139,8 @@ fn scale_up(program: &Path, pods: usize, deployments: usize, down_to: Option<usi
         pool.replace("cpu: 1000", "cpu: 100000").replace("consolidateAfter: 30s", "consolidateAfter: Never");
     plane.kubectl_with_input(&["apply", "--filename=-"], &pool)?;
 
-    let running = start(&plane, program)?;
-    let process = running.0.id();
-    // Let it read the cluster first, as in production.
-    sleep(Duration::from_secs(10));
+    let mut running = start(&plane, up_by.unwrap_or(program))?;
+    let mut process = running.0.id();
     let idle = processor_time(process)?;
     plane.kubectl_with_input(&["create", "--filename=-"], &workload(pods, deployments).to_string())?;
     #[expect(clippy::disallowed_methods, reason = "this is what is measured")]
@@ -156,8 +161,15 @@ fn scale_up(program: &Path, pods: usize, deployments: usize, down_to: Option<usi
     let seconds = begin.elapsed().as_secs_f64();
     let nodes = plane.kubectl(&["get", "nodes", "--output=name"])?.lines().count();
     let (cpu, memory) = (processor_time(process)? - idle, memory(process)?);
+    if up_by.is_some() {
+        drop(running);
+        running = start(&plane, program)?;
+        process = running.0.id();
+    }
     let down = down_to.map(|percent| scale_down(&plane, process, &pool, (pods, deployments), percent));
-    Ok(Outcome { seconds, cpu, memory, nodes, down: down.transpose()? })
+    let down = down.transpose()?;
+    drop(running);
+    Ok(Outcome { seconds, cpu, memory, nodes, down })
 }
 
 /// Scales all deployments to a part and lets the controller consolidate.
@@ -241,7 +253,10 @@ fn start(plane: &ControlPlane, program: &Path) -> Result<Running> {
         .env("LOG_LEVEL", "error")
         .env("SYSTEM_NAMESPACE", "kube-system")
         .stdout(Stdio::null());
-    Ok(Running(command.spawn().with_context(|| format!("starting {}", program.display()))?))
+    let running = Running(command.spawn().with_context(|| format!("starting {}", program.display()))?);
+    // Let it read the cluster first, as in production.
+    sleep(Duration::from_secs(10));
+    Ok(running)
 }
 
 async fn client(plane: &ControlPlane) -> Result<Client> {

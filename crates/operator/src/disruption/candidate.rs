@@ -156,12 +156,21 @@ pub(crate) struct Search<'a> {
 
 /// Finds the nodes that could be disrupted.
 pub(crate) fn find(state: &State, search: Search<'_>) -> Found {
+    find_among(&state.state_nodes(), state, search)
+}
+
+/// Finds which of some nodes could be disrupted.
+pub(super) fn find_among<'n, 's: 'n>(
+    nodes: impl IntoIterator<Item = &'n StateNode<'s>>,
+    state: &State,
+    search: Search<'_>,
+) -> Found {
     let mut found = Found::default();
     let budgets = Budgets::new(state.pod_disruption_budgets.values().map(Arc::as_ref));
-    for node in state.state_nodes() {
-        match candidate(state, &node, &budgets, search, &mut found.notices) {
+    for node in nodes {
+        match candidate(state, node, &budgets, search, &mut found.notices) {
             Ok(candidate) => found.candidates.push(candidate),
-            Err(blocked) if blocked.told => found.notices.extend(notices(&node, &sentence(&blocked.why))),
+            Err(blocked) if blocked.told => found.notices.extend(notices(node, &sentence(&blocked.why))),
             Err(_) => {}
         }
     }

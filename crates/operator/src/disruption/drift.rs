@@ -6,6 +6,7 @@ use api::conditions::HasConditions;
 use api::names::conditions::node_claim::DRIFTED;
 use api::names::labels;
 use api::names::values::{NO_RESERVED_CAPACITY, capacity_type};
+use api::nodeclaim::NodeClaim;
 use api::nodepool::DisruptionReason;
 use cluster::state::State;
 use jiff::Timestamp;
@@ -38,6 +39,10 @@ impl Method for Drift {
 
     fn patience(&self) -> Duration {
         Duration::ZERO
+    }
+
+    fn concerns(&self, claim: &NodeClaim) -> bool {
+        claim.is_true(DRIFTED)
     }
 
     fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {

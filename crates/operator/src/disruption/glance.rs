@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::names::events::UNCONSOLIDATABLE;
 use cluster::costs::Costs;
 use cluster::state::State;
+use cluster::state_node::StateNode;
 use jiff::Timestamp;
 
 use super::budget::{Budgets, budgets};
-use super::candidate::{Candidate, Search, find};
+use super::candidate::{Candidate, Search, find_among};
 use super::decision::Notice;
 use super::{Class, Method};
 use crate::catalogue::Types;
@@ -53,11 +54,17 @@ pub(crate) fn glance<'m>(
     look: Look<'_>,
 ) -> Glance {
     let mut glance = Glance::default();
+    let methods: Vec<&dyn Method> = methods.into_iter().collect();
+    let nodes = state.state_nodes();
     let mut found = BTreeMap::<Class, Vec<Candidate>>::new();
-    for method in methods {
+    for method in &methods {
         let class = method.class();
         let candidates = found.entry(class).or_insert_with(|| {
-            let found = find(state, search(look, class));
+            let of_class = || methods.iter().filter(|method| method.class() == class);
+            let concerned = |node: &&StateNode<'_>| {
+                node.claim.is_none_or(|claim| of_class().any(|method| method.concerns(claim)))
+            };
+            let found = find_among(nodes.iter().filter(concerned), state, search(look, class));
             // What keeps a node from any disruption keeps it from a graceful one, too, and is told once.
             if class == Class::Graceful {
                 glance.notices.extend(found.notices);

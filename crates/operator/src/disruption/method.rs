@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::nodeclaim::NodeClaim;
 use api::nodepool::DisruptionReason;
 use cluster::state::State;
 use jiff::Timestamp;
@@ -65,6 +66,11 @@ pub(crate) trait Method: Send + Sync {
 
     /// How long what was decided must hold before it is done.
     fn patience(&self) -> Duration;
+
+    /// Whether a node with a claim like this can be accepted at all, so that nobody need look at its pods otherwise.
+    fn concerns(&self, _claim: &NodeClaim) -> bool {
+        true
+    }
 
     /// Whether the method could do something about a candidate. Where not, users may be told why.
     fn accepts(&self, state: &State, candidate: &Candidate) -> Result<(), Option<String>>;

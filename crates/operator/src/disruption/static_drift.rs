@@ -9,6 +9,7 @@ use api::names::conditions::READY;
 use api::names::conditions::node_claim::DRIFTED;
 use api::names::labels;
 use api::names::values::{NO_RESERVED_CAPACITY, STATIC_AT_LIMIT, capacity_type};
+use api::nodeclaim::NodeClaim;
 use api::nodepool::{DisruptionReason, NodePool};
 use cluster::instance_types::Wanted;
 use cluster::payload::bare_node_claim;
@@ -50,6 +51,10 @@ impl Method for StaticDrift {
 
     fn patience(&self) -> Duration {
         Duration::ZERO
+    }
+
+    fn concerns(&self, claim: &NodeClaim) -> bool {
+        claim.is_true(DRIFTED)
     }
 
     fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
