@@ -9,7 +9,7 @@
 #[expect(dead_code, reason = "made for tests")]
 mod play;
 #[path = "../tests/aws/support.rs"]
-#[expect(dead_code, clippy::needless_pass_by_value, reason = "made for tests")]
+#[expect(dead_code, reason = "made for tests")]
 mod support;
 
 use std::collections::BTreeMap;

@@ -202,12 +202,16 @@ fn on_changes(
         let nodes = state.nodes.values().map(|node| Object::Node(Arc::clone(node)));
         for object in claims.chain(nodes) {
             let change = Change { old: None, new: Some(object) };
-            touched(&change).into_iter().for_each(|key| queue.add(key));
+            if let Some(key) = touched(&change) {
+                queue.add(key);
+            }
         }
     }
     let listening = Arc::clone(&queue);
     inner.setup.cluster.listen(Box::new(move |change, _| {
-        touched(change).into_iter().for_each(|key| listening.add(key));
+        if let Some(key) = touched(change) {
+            listening.add(key);
+        }
     }));
     Controller { name, queue, workers: 1, limiter: None, reconcile: Arc::new(reconcile) }
 }

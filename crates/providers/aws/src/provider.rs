@@ -162,13 +162,12 @@ impl Inner {
         }
         let services = &self.setup.services;
         let known = self.known.lock().cluster_arn.clone();
-        let arn = match known {
-            Some(arn) => arn,
-            None => {
-                let cluster = services.eks.cluster(&self.setup.settings.cluster_name);
-                let arn = self.counted("eks:DescribeCluster", cluster).await?.arn;
-                self.known.lock().cluster_arn.insert(arn).clone()
-            }
+        let arn = if let Some(arn) = known {
+            arn
+        } else {
+            let cluster = services.eks.cluster(&self.setup.settings.cluster_name);
+            let arn = self.counted("eks:DescribeCluster", cluster).await?.arn;
+            self.known.lock().cluster_arn.insert(arn).clone()
         };
         let shifts = services.zonal_shift.shifts(&arn);
         let shifts = self.counted("arc-zonal-shift:GetManagedResource", shifts).await?;

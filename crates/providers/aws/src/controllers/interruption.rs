@@ -88,12 +88,11 @@ impl Interruptions {
         let Some(name) = &inner.setup.settings.interruption_queue else { return Ok(Again::No) };
         let sqs = &inner.setup.services.sqs;
         let known = self.url.lock().clone();
-        let url = match known {
-            Some(url) => url,
-            None => {
-                let url = inner.counted("sqs:GetQueueUrl", sqs.queue_url(name)).await.map_err(failed)?;
-                self.url.lock().insert(url).clone()
-            }
+        let url = if let Some(url) = known {
+            url
+        } else {
+            let url = inner.counted("sqs:GetQueueUrl", sqs.queue_url(name)).await.map_err(failed)?;
+            self.url.lock().insert(url).clone()
         };
         let messages = match inner.counted("sqs:ReceiveMessage", sqs.receive(&url)).await {
             Ok(messages) => messages,

@@ -35,7 +35,7 @@ fn started(types: &[&str], arguments: &[&str]) -> Play {
 #[test]
 fn a200_reservations_are_found_by_what_they_are_and_gone_when_they_end() {
     let mut play = started(&["m5.large"], &["--feature-gates=ReservedCapacity=true"]);
-    let ends = play.world.now() + Duration::from_secs(600);
+    let ends = play.world.now() + Duration::from_mins(10);
     let stored = |id: &str, owner: &str, criteria: &str, tag: &str, ends| Stored {
         item: CapacityReservation {
             id: id.to_owned(),
@@ -447,6 +447,7 @@ fn a211_a_reservation_whose_instance_is_taken_back_has_nothing_left() {
             id: "cr-1".to_owned(),
             zone: ZONES[0].to_owned(),
             instance_type: "m5.large".to_owned(),
+            owner_id: "123456789012".to_owned(),
             match_criteria: "targeted".to_owned(),
             interruptible: true,
             available: 5,

@@ -11,9 +11,12 @@ use tokio::time::Instant;
 
 use super::decide::Step;
 
-/// Answers, by the name of the NodeClass: which question it was, until when the answer counts, and the answer.
+/// Which question it was, until when the answer counts, and the answer.
+type Answer<T> = (String, Instant, Vec<T>);
+
+/// Answers, by the name of the NodeClass.
 #[derive(Debug)]
-pub(super) struct Kept<T>(Mutex<BTreeMap<String, (String, Instant, Vec<T>)>>);
+pub(super) struct Kept<T>(Mutex<BTreeMap<String, Answer<T>>>);
 
 impl<T> Default for Kept<T> {
     fn default() -> Self {
