@@ -334,6 +334,19 @@ fn a189_a_zone_that_traffic_is_shifted_away_from_is_avoided_and_pools_are_told()
     play.pass(35);
     assert_eq!(told(&play), [2, 2, 0, 0]);
     assert!(play.told(Kind::NodePool, "in-a").contains("ZonalShiftCleared"));
+    // A shift that ends by itself is over, too, and one that is not applied is none.
+    let count = |play: &Play, reason: &str| {
+        play.events.published().iter().filter(|event| &*event.reason == reason).count()
+    };
+    let until = play.world.now() + Duration::from_secs(45);
+    let shift = |zone: &str, applied| ZonalShifts { zone_id: zone.to_owned(), until, applied };
+    play.double.change(|world| {
+        world.shifts = vec![shift("us-east-1a-id", true), shift("us-east-1b-id", false)];
+    });
+    play.pass(35);
+    assert_eq!((count(&play, "ZonalShiftActive"), count(&play, "ZonalShiftCleared")), (4, 2));
+    play.pass(45);
+    assert_eq!((count(&play, "ZonalShiftActive"), count(&play, "ZonalShiftCleared")), (4, 4));
 }
 
 #[test]
