@@ -139,7 +139,7 @@ impl Aws {
             on_changes(
                 names::INSTANCE_TYPE_CAPACITY,
                 inner,
-                memory::Memory(Arc::clone(inner)),
+                memory::Memory::new(Arc::clone(inner)),
                 memory::touched,
             ),
         ];
@@ -200,7 +200,8 @@ fn on_changes(
         let state = inner.setup.cluster.read();
         let claims = state.node_claims.values().map(|claim| Object::NodeClaim(Arc::clone(claim)));
         let nodes = state.nodes.values().map(|node| Object::Node(Arc::clone(node)));
-        for object in claims.chain(nodes) {
+        let classes = state.node_classes.values().map(|class| Object::NodeClass(Arc::clone(class)));
+        for object in claims.chain(nodes).chain(classes) {
             let change = Change { old: None, new: Some(object) };
             if let Some(key) = touched(&change) {
                 queue.add(key);

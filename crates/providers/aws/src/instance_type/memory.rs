@@ -32,6 +32,13 @@ impl Learned {
         is_news
     }
 
+    /// What nodes with these images were seen to have, by instance type.
+    pub fn of_images(&self, images: &str) -> BTreeMap<String, Quantity> {
+        let suffix = format!("-{images}");
+        let of_images = self.0.iter().filter_map(|(key, memory)| Some((key.strip_suffix(&suffix)?, memory)));
+        of_images.map(|(instance_type, memory)| (instance_type.to_owned(), *memory)).collect()
+    }
+
     /// Whether [`Learned::note`] would change anything.
     pub fn is_news(&self, instance_type: &str, images: &str, memory: Quantity) -> bool {
         self.get(instance_type, images).is_none_or(|known| memory < known)
@@ -91,6 +98,8 @@ mod tests {
         assert!(learned.note("m5.large", "a", memory("6Gi")));
         assert_eq!(learned.get("m5.large", "a"), Some(memory("6Gi")));
         assert_eq!((learned.get("m5.large", "b"), learned.get("m5.xlarge", "a")), (None, None));
+        assert_eq!(learned.of_images("a"), [("m5.large".to_owned(), memory("6Gi"))].into());
+        assert!(learned.of_images("b").is_empty());
     }
 
     #[test]

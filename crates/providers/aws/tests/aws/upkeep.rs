@@ -79,7 +79,7 @@ fn memory(play: &Play) -> String {
 }
 
 #[test]
-fn a182_memory_is_learned_from_nodes_and_learned_again_after_a_start() {
+fn a182_memory_is_learned_from_nodes_and_known_after_a_start() {
     let mut play = ready(&["m5.large"], &[]);
     play.start();
     play.pass(30);
@@ -95,17 +95,38 @@ fn a182_memory_is_learned_from_nodes_and_learned_again_after_a_start() {
         play.pass(1);
         assert_eq!(memory(&play), expected);
     }
-    // Another process knows nothing, and learns from the nodes that are there.
-    play.aws.know(|known| {
-        known.change_learned(|all| {
-            *all = aws::instance_type::memory::Learned::default();
-            true
-        })
-    });
-    assert_eq!(memory(&play), "7577Mi");
+    // Another process knows nothing, and finds what was written on the NodeClass, even if no node is left.
+    play.pass(15);
+    for name in ["one", "two"] {
+        play.world.patch(&format!("{CLAIMS}/{name}"), &json!({"metadata": {"finalizers": null}}));
+        play.world.delete(&format!("{CLAIMS}/{name}"));
+        play.world.delete(&format!("{NODES}/node-{name}"));
+    }
+    let forget = |play: &Play| {
+        play.aws.know(|known| {
+            known.change_learned(|all| {
+                *all = aws::instance_type::memory::Learned::default();
+                true
+            })
+        });
+        assert_eq!(memory(play), "7577Mi");
+    };
+    forget(&play);
     play.start_some(|name| name == "providers.instancetype.capacity");
     play.pass(1);
+    assert_eq!(memory(&play), "7800Mi");
+    // What nobody can read does not matter, and is written again.
+    forget(&play);
+    let broken = json!({"metadata": {"annotations": {"karpenter.k8s.aws/learned-memory": "[]"}}});
+    play.world.patch(&format!("{CLASSES}/default"), &broken);
+    play.node("three", &[ON_DEMAND_ONLY]);
+    play.pass(15);
     assert_eq!(memory(&play), "7900Mi");
+    let object = play.world.get(&format!("{CLASSES}/default")).unwrap();
+    let written =
+        object["metadata"]["annotations"]["karpenter.k8s.aws/learned-memory"].as_str().unwrap().to_owned();
+    assert!(written.contains(r#""m5.large":"7900Mi""#), "{written}");
+    assert_eq!(play.condition("default", "Ready").0, "True");
     // Other images are something else.
     play.double.change(|world| "ami-new".clone_into(&mut world.images[0].item.id));
     play.pass(70);

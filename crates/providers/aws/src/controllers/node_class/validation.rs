@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api::aws::{AmiFamily, EC2NodeClass};
 use api::conditions::HasConditions as _;
+use api::names::annotations::aws::LEARNED_MEMORY;
 use api::names::conditions::aws as conditions;
 use api::names::reasons::aws as reasons;
 use api::nodeclaim::NodeClaim;
@@ -90,7 +91,10 @@ impl Verdicts {
 fn key(object: &EC2NodeClass) -> u64 {
     let mut status = object.status.clone().unwrap_or_default();
     status.conditions.clear();
-    let text = serde_json::to_string(&(&object.metadata.annotations, &object.spec, &status));
+    let mut annotations = object.metadata.annotations.clone().unwrap_or_default();
+    // It says nothing about launches, and we write it ourselves.
+    annotations.remove(LEARNED_MEMORY);
+    let text = serde_json::to_string(&(&annotations, &object.spec, &status));
     of_text(&text.unwrap_or_default())
 }
 
