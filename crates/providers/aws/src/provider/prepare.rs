@@ -108,8 +108,8 @@ fn wanted<'a>(claim: &NodeClaim, sets: &'a LabelSets) -> Result<Wanted<'a>, Erro
         .map_err(|reason| Error::Other(format!("reading the requirements of the claim, {reason:?}")))
 }
 
-/// How many shapes are remembered.
-const REMEMBERED: usize = 64;
+/// How many shapes are remembered: as many as a round of scheduling usually has. Each takes up to a megabyte.
+const REMEMBERED: usize = 16;
 
 /// What a shape follows from. The types stand for everything that they were made from.
 #[derive(Debug)]
