@@ -7,10 +7,12 @@
     reason = "helpers of tests, with values made in place"
 )]
 
+mod classes;
 mod controllers;
 mod drift;
 mod filters;
 mod instance_types;
+mod interruptions;
 mod launch_templates;
 mod launches;
 mod machines;
@@ -20,5 +22,6 @@ mod play;
 mod provider;
 mod support;
 mod tables;
+mod upkeep;
 mod user_data;
 mod validation;
