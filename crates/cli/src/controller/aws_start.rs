@@ -35,9 +35,6 @@ pub(super) async fn start(
     let connection = aws_sdk::connect(VERSION, &parts.metrics).await?;
     let services = connection.services;
     services.ec2.check_access().await.context("asking EC2 whether it answers")?;
-    if settings.enable_zonal_shift {
-        check_zonal_shift(&services, &settings.cluster_name).await?;
-    }
     let (endpoint, cidr) = endpoint(&services, &settings).await?;
     let cluster_info = ClusterInfo {
         name: settings.cluster_name.clone(),
@@ -62,6 +59,8 @@ pub(super) async fn start(
         overlays: parts.overlays.clone(),
     });
     aws.hydrate().await.map_err(|error| anyhow!(error)).context("finding out what there is")?;
+    // If they cannot be asked for, they would never be avoided.
+    aws.refresh_zonal_shifts().await.context("asking which zones are avoided")?;
     let controllers = aws.controllers();
     Ok((Arc::new(aws), controllers))
 }
@@ -78,14 +77,6 @@ async fn endpoint(services: &Services, settings: &AwsSettings) -> Result<(String
         format!("finding the endpoint of cluster {name:?}, which can also be set with --cluster-endpoint")
     })?;
     Ok((cluster.endpoint, cluster.service_ipv4_cidr.or(cluster.service_ipv6_cidr)))
-}
-
-/// Whether zones that are avoided can be asked for at all: they would never be avoided otherwise.
-async fn check_zonal_shift(services: &Services, name: &str) -> Result<()> {
-    let cluster = services.eks.cluster(name).await;
-    let cluster = cluster.with_context(|| format!("finding cluster {name:?} for its zonal shifts"))?;
-    let shifts = services.zonal_shift.shifts(&cluster.arn).await;
-    shifts.map(drop).with_context(|| format!("asking for the zonal shifts of {}", cluster.arn))
 }
 
 /// The address of the cluster's DNS, if it can be found: there are clusters that have another.
