@@ -5,6 +5,8 @@
 
 #[path = "controllers/cluster.rs"]
 mod cluster;
+#[path = "support/ours.rs"]
+mod ours;
 #[path = "controllers/permissions.rs"]
 mod permissions;
 #[path = "support/real.rs"]

@@ -10,6 +10,7 @@
 mod controllers;
 mod drift;
 mod filters;
+mod golden;
 mod instance_types;
 mod launch_templates;
 mod launches;
@@ -18,7 +19,9 @@ mod offerings;
 mod oracle;
 mod play;
 mod provider;
+mod recorder;
 mod support;
 mod tables;
 mod user_data;
 mod validation;
+mod wire;
