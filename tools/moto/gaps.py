@@ -139,15 +139,18 @@ def use_template(backend, instance, data, volume_tags):
         instance.teardown_defaults()
     for mapping in data.get("BlockDeviceMappings", []):
         volume = mapping.get("Ebs", {})
-        instance.add_block_device(
-            volume.get("VolumeSize"),
-            mapping["DeviceName"],
-            volume.get("SnapshotId"),
-            volume.get("Encrypted", False),
-            volume.get("DeleteOnTermination", True),
-            volume.get("KmsKeyId"),
+        made = backend.create_volume(
+            size=volume.get("VolumeSize"),
+            zone_name=instance.availability_zone,
+            snapshot_id=volume.get("SnapshotId"),
+            encrypted=volume.get("Encrypted", False),
+            kms_key_id=volume.get("KmsKeyId"),
             volume_type=volume.get("VolumeType"),
+            iops=volume.get("Iops"),
+            throughput=volume.get("Throughput"),
         )
+        ends = volume.get("DeleteOnTermination", True)
+        backend.attach_volume(made.id, instance.id, mapping["DeviceName"], ends)
     for _, device in instance.get_block_device_mapping:
         for volume in backend.describe_volumes(volume_ids=[device.volume_id]):
             volume.add_tags(volume_tags)
