@@ -103,8 +103,10 @@ class Front:
             self.record.flush()
 
     def json(self, start_response, value, status="200 OK"):
-        start_response(status, [("Content-Type", "application/x-amz-json-1.1")])
-        return [json.dumps(value).encode()]
+        body = json.dumps(value).encode()
+        headers = [("Content-Type", "application/x-amz-json-1.1"), ("Content-Length", str(len(body)))]
+        start_response(status, headers)
+        return [body]
 
     def own(self, path, body, start_response):
         if path == "/karpenter/state":

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const CLUSTER: &str = "test-cluster";
 const KUBERNETES: &str = "1.36";
-/// The requests for pods are nine: one claim each.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What was seen.
@@ -82,8 +82,9 @@ pub(crate) fn play(folder: &Path) -> Result<Played> {
     })?;
 
     play.say("an interruption comes, and all goes");
+    // First, so that nothing is launched for them again.
+    play.plane.kubectl(&["delete", "pods", "--all", "--grace-period=0", "--force"])?;
     play.interrupt()?;
-    let _ = play.plane.kubectl(&["delete", "pods", "--all", "--grace-period=0", "--force"])?;
     play.plane.kubectl(&["delete", "nodepools", "--all", "--wait=false"])?;
     play.plane.kubectl(&["delete", "nodeclaims", "--all", "--wait=false"])?;
     play.until("all claims to be gone", |play| Ok(play.list("nodeclaims")?.is_empty()))?;
