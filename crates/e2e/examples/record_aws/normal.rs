@@ -20,9 +20,8 @@ pub(crate) struct Golden {
     pub(crate) requests: Value,
 }
 
-/// Requests that have no meaning for a launch, or differ from time to time.
-const ALWAYS_NEW: [&str; 6] =
-    ["ClientToken", "StartTime", "ReceiptHandle", "MaxResults", "NextToken", "User-Agent"];
+/// Parameters that differ from time to time.
+const ALWAYS_NEW: [&str; 4] = ["ClientToken", "StartTime", "ReceiptHandle", "NextToken"];
 
 pub(crate) fn golden(played: &Played) -> Result<Golden> {
     let names = Names::new(played);
@@ -40,23 +39,31 @@ pub(crate) fn golden(played: &Played) -> Result<Golden> {
         } else if is("CreateFleet") || is("RunInstances") {
             let mut check = request.clone();
             check["parameters"] = resolved(&request["parameters"], &templates)?;
-            others.insert(written(&check)?);
+            others.insert(sorted(&check));
         } else if !is("CreateLaunchTemplate") {
-            others.insert(written(request)?);
+            others.insert(sorted(request));
         }
     }
     let launches = with_claims(launches, played, &names)?;
-    let others: Result<Vec<Value>> = others.iter().map(|text| Ok(serde_json::from_str(text)?)).collect();
+    let others: Result<Vec<Value>> = others.iter().map(unsorted).collect();
     Ok(Golden { world: world(played, &names), launches, requests: Value::Array(others?) })
 }
 
-/// A request without what came of it, in a form that sorts.
-fn written(request: &Value) -> Result<String> {
-    let kept = json!({
-        "1 service": request["service"], "2 action": request["action"], "3 parameters": request["parameters"],
-    });
-    let text = serde_json::to_string(&kept)?;
-    Ok(text.replace("\"1 service\"", "\"service\"").replace("\"2 action\"", "\"action\"").replace("\"3 parameters\"", "\"parameters\""))
+/// A request without what came of it, in a form that sorts by service and action.
+fn sorted(request: &Value) -> [String; 3] {
+    let mut parameters = request["parameters"].clone();
+    tidy(&mut parameters);
+    // How many were asked for together is a matter of time.
+    if let Some(ids) = parameters.get_mut("InstanceId").and_then(Value::as_array_mut) {
+        ids.truncate(1);
+    }
+    let text = |field: &str| request[field].as_str().unwrap_or_default().to_owned();
+    [text("service"), text("action"), parameters.to_string()]
+}
+
+fn unsorted([service, action, parameters]: &[String; 3]) -> Result<Value> {
+    let parameters: Value = serde_json::from_str(parameters)?;
+    Ok(json!({"service": service, "action": action, "parameters": parameters}))
 }
 
 /// New names for what is called otherwise every time.
@@ -127,7 +134,6 @@ fn templates(requests: &[Value]) -> BTreeMap<String, Value> {
         .filter_map(|request| {
             let mut content = request["parameters"].clone();
             let name = content.as_object_mut()?.remove("LaunchTemplateName")?;
-            tidy(&mut content);
             Some((name.as_str()?.to_owned(), content))
         })
         .collect()
@@ -162,8 +168,12 @@ fn tidy(value: &mut Value) {
                 if let (Value::Array(items), true) = (&mut *value, is_set(key)) {
                     items.sort_by_key(Value::to_string);
                 }
-                if let ("UserData", Value::String(text)) = (key.as_str(), &*value) {
-                    *value = Value::String(decoded(text));
+                match (key.as_str(), &*value) {
+                    ("UserData", Value::String(text)) => *value = Value::String(decoded(text)),
+                    // What is left of names after their content was put in their place.
+                    ("LaunchTemplateName", Value::String(_)) => *value = json!("a-template"),
+                    ("LaunchTemplateName", Value::Array(_)) => *value = json!(["a-template"]),
+                    _ => {}
                 }
             }
         }
@@ -173,7 +183,10 @@ fn tidy(value: &mut Value) {
 }
 
 fn is_set(key: &str) -> bool {
-    ["LaunchTemplateConfigs", "Overrides", "TagSpecification", "Tag", "SecurityGroupId", "Filter"].contains(&key)
+    let sets = [
+        "LaunchTemplateConfigs", "Overrides", "TagSpecification", "Tag", "Tags", "SecurityGroupId", "Filter", "Value",
+    ];
+    sets.contains(&key)
 }
 
 /// Base64, decoded; no crate is needed for something that is read by people.
