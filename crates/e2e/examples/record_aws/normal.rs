@@ -41,7 +41,9 @@ pub(crate) fn golden(played: &Played) -> Result<Golden> {
             check["parameters"] = resolved(&request["parameters"], &templates)?;
             others.insert(sorted(&check));
         } else if !is("CreateLaunchTemplate") {
-            others.insert(sorted(request));
+            let mut request = request.clone();
+            tidy(&mut request["parameters"]);
+            others.insert(sorted(&request));
         }
     }
     let launches = with_claims(launches, played, &names)?;
@@ -52,7 +54,6 @@ pub(crate) fn golden(played: &Played) -> Result<Golden> {
 /// A request without what came of it, in a form that sorts by service and action.
 fn sorted(request: &Value) -> [String; 3] {
     let mut parameters = request["parameters"].clone();
-    tidy(&mut parameters);
     // How many were asked for together is a matter of time.
     if let Some(ids) = parameters.get_mut("InstanceId").and_then(Value::as_array_mut) {
         ids.truncate(1);
