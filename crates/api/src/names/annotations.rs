@@ -76,6 +76,8 @@ pub mod aws {
         CLUSTER_NAME_TAGGED = "compatibility.karpenter.k8s.aws/cluster-name-tagged";
         /// The instance profile that the instance was launched with.
         INSTANCE_PROFILE_NAME = "karpenter.k8s.aws/instance-profile-name";
+        /// On NodeClasses, the memory that nodes of instance types were seen to have.
+        LEARNED_MEMORY = "karpenter.k8s.aws/learned-memory";
     }
 }
 

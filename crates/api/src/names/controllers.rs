@@ -103,7 +103,8 @@ pub fn object_of(controller: &str) -> Option<(&'static str, &'static str)> {
         | NODE_TERMINATION
         | NODE_HEALTH
         | STATE_NODE
-        | STATUS_NODE => ("", "Node"),
+        | STATUS_NODE
+        | aws::INSTANCE_TYPE_CAPACITY => ("", "Node"),
         NODE_CLAIM_LIFECYCLE
         | NODE_CLAIM_DISRUPTION
         | NODE_CLAIM_CONSISTENCY
@@ -126,7 +127,7 @@ pub fn object_of(controller: &str) -> Option<(&'static str, &'static str)> {
         | STATUS_NODE_POOL => ("karpenter.sh", "NodePool"),
         STATE_DAEMON_SET => ("apps", "DaemonSet"),
         CAPACITY_BUFFER | STATUS_CAPACITY_BUFFER => ("autoscaling.x-k8s.io", "CapacityBuffer"),
-        aws::STATUS_NODE_CLASS => ("karpenter.k8s.aws", "EC2NodeClass"),
+        aws::NODE_CLASS | aws::STATUS_NODE_CLASS => ("karpenter.k8s.aws", "EC2NodeClass"),
         azure::STATUS_NODE_CLASS => ("karpenter.azure.com", "AKSNodeClass"),
         _ => return None,
     })

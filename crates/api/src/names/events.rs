@@ -131,7 +131,10 @@ define! {
     /// The last finalizer of an object is gone.
     FINALIZED = Event {
         dedupe: Duration::ZERO,
-        ..normal("Finalized", &["NodeClaim", "NodePool", "Node", "CapacityBuffer"])
+        ..normal(
+            "Finalized",
+            &["NodeClaim", "NodePool", "Node", "CapacityBuffer", "EC2NodeClass", "AKSNodeClass"],
+        )
     };
 }
 

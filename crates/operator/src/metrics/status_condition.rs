@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use api::conditions::HasConditions;
 use api::names::conditions::READY;
-use api::names::controllers::{STATUS_CAPACITY_BUFFER, STATUS_NODE, STATUS_NODE_CLAIM, STATUS_NODE_POOL};
+use api::names::controllers::{
+    STATUS_CAPACITY_BUFFER, STATUS_NODE, STATUS_NODE_CLAIM, STATUS_NODE_POOL, aws, azure,
+};
 use api::names::events::FINALIZED;
 use api::names::labels;
 use api::names::metrics::status::{
@@ -91,12 +93,22 @@ fn observe(object: &Object, class: &str) -> Option<Observed> {
                 deleting_since: node.metadata.deletion_timestamp.as_ref().map(|time| time.0),
             })
         }
+        Object::NodeClass(class) => {
+            let metadata = &class.metadata;
+            Some(Observed {
+                about: About::object(&**class),
+                conditions: conditions(&class.status.conditions),
+                labels: Vec::new(),
+                finalizers: metadata.finalizers.to_vec(),
+                deleting_since: metadata.deletion_timestamp.as_ref().map(|time| time.0),
+            })
+        }
         _ => None,
     }
 }
 
-fn ours<K: HasConditions<DynamicType = ()>>(about: About, object: &K, labels: Vec<String>) -> Observed {
-    let conditions = object.conditions().iter().map(|condition| {
+fn conditions(all: &[api::shared::Condition]) -> BTreeMap<Box<str>, Condition> {
+    let seen = |condition: &api::shared::Condition| {
         let seen = Condition {
             status: condition.status.to_string().into(),
             reason: condition.reason.as_str().into(),
@@ -104,11 +116,15 @@ fn ours<K: HasConditions<DynamicType = ()>>(about: About, object: &K, labels: Ve
             since: condition.last_transition_time.0,
         };
         (condition.type_.as_str().into(), seen)
-    });
+    };
+    all.iter().map(seen).collect()
+}
+
+fn ours<K: HasConditions<DynamicType = ()>>(about: About, object: &K, labels: Vec<String>) -> Observed {
     let meta = object.meta();
     Observed {
         about,
-        conditions: conditions.collect(),
+        conditions: conditions(object.conditions()),
         labels,
         finalizers: meta.finalizers.iter().flatten().map(|finalizer| finalizer.as_str().into()).collect(),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
@@ -300,12 +316,18 @@ impl Reconcile for StatusConditions {
 pub(super) fn controllers(context: &Context) -> Vec<Controller> {
     let class = context.provider().node_class();
     let class = format!("{}/{}", class.group, class.kind.to_lowercase());
-    let kinds = [
+    let mut kinds = vec![
         (STATUS_NODE_CLAIM, Kind::NodeClaim, "nodeclaim"),
         (STATUS_NODE_POOL, Kind::NodePool, "nodepool"),
         (STATUS_NODE, Kind::Node, "node"),
         (STATUS_CAPACITY_BUFFER, Kind::CapacityBuffer, "capacitybuffer"),
     ];
+    match context.provider() {
+        Provider::Aws => kinds.push((aws::STATUS_NODE_CLASS, Kind::NodeClass, "ec2nodeclass")),
+        Provider::Azure => kinds.push((azure::STATUS_NODE_CLASS, Kind::NodeClass, "aksnodeclass")),
+        // Simulated NodeClasses have no conditions.
+        Provider::Kwok => {}
+    }
     let watched = context.settings.gates.kinds();
     kinds
         .into_iter()
@@ -315,7 +337,11 @@ pub(super) fn controllers(context: &Context) -> Vec<Controller> {
             let mut families = vec![Families::of_kind(&context.metrics, lower, &labels)];
             if !status::KINDS_WITHOUT_SHARED.contains(&lower) {
                 let (group, ..) = kind.resource(context.provider());
-                families.push(Families::shared(&context.metrics, group, kind.name()));
+                let name = match kind {
+                    Kind::NodeClass => context.provider().node_class().kind,
+                    kind => kind.name(),
+                };
+                families.push(Families::shared(&context.metrics, group, name));
             }
             let conditions = StatusConditions {
                 context: context.clone(),
@@ -352,6 +378,22 @@ mod tests {
         json!({"status": {"conditions": [{
             "type": "Launched", "status": status, "reason": "Why", "message": message, "lastTransitionTime": since,
         }]}})
+    }
+
+    #[test]
+    fn conditions_of_node_classes_are_seen_too() {
+        let class: cluster::objects::NodeClass = serde_json::from_value(json!({
+            "metadata": {"name": "default", "uid": "u", "finalizers": ["karpenter.k8s.aws/termination"]},
+            "spec": {},
+            "status": {"instanceProfile": "p", "conditions": [{
+                "type": "Ready", "status": "False", "reason": "UnhealthyDependents", "message": "AMIsReady=False",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]},
+        }))
+        .unwrap();
+        let seen = observe(&Object::NodeClass(Arc::new(class)), "karpenter.k8s.aws/ec2nodeclass").unwrap();
+        assert_eq!((&*seen.conditions["Ready"].status, seen.finalizers.len()), ("False", 1));
+        assert_eq!(&*seen.about.name, "default");
     }
 
     #[test]

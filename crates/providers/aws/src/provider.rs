@@ -85,6 +85,7 @@ pub(crate) struct Inner {
     pub(crate) templates: templates::Templates,
     pub(crate) machines: machines::Machines,
     fleets: launch::Fleets,
+    shapes: prepare::Shapes,
     /// Reboots that were asked for.
     rebooted: Mutex<BTreeSet<String>>,
     hooks: std::sync::OnceLock<Vec<Box<dyn RegistrationHook>>>,
@@ -109,6 +110,7 @@ impl Aws {
             templates: templates::Templates::default(),
             machines: machines::Machines::new(&setup, &calls),
             fleets: launch::fleets(&setup, &calls),
+            shapes: prepare::Shapes::default(),
             rebooted: Mutex::default(),
             hooks: std::sync::OnceLock::new(),
             setup,
@@ -145,9 +147,34 @@ impl Aws {
         self.know(|known| known.set_discovered(types, places));
         Ok(())
     }
+
+    /// Asks which zones are avoided, if anybody wants to know.
+    pub async fn refresh_zonal_shifts(&self) -> Result<(), Error> {
+        self.0.refresh_zonal_shifts().await
+    }
 }
 
 impl Inner {
+    /// Asks which zones are avoided. The cluster's own name for other services is asked for once.
+    pub(crate) async fn refresh_zonal_shifts(&self) -> Result<(), Error> {
+        if !self.setup.settings.enable_zonal_shift {
+            return Ok(());
+        }
+        let services = &self.setup.services;
+        let known = self.known.lock().cluster_arn.clone();
+        let arn = if let Some(arn) = known {
+            arn
+        } else {
+            let cluster = services.eks.cluster(&self.setup.settings.cluster_name);
+            let arn = self.counted("eks:DescribeCluster", cluster).await?.arn;
+            self.known.lock().cluster_arn.insert(arn).clone()
+        };
+        let shifts = services.zonal_shift.shifts(&arn);
+        let shifts = self.counted("arc-zonal-shift:GetManagedResource", shifts).await?;
+        self.known.lock().shifted.replace(shifts);
+        Ok(())
+    }
+
     /// What is the same for all NodeClasses.
     pub(crate) fn environment(&self) -> Environment<'_> {
         Environment {

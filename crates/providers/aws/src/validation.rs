@@ -1,8 +1,9 @@
 //! Whether launches with a NodeClass would be accepted: what is tried out, and what the answers mean.
 
+use api::labels::LabelSets;
 use api::names::labels::aws as labels;
 use api::names::reasons::aws as reasons;
-use api::shared::Operator;
+use api::shared::{Operator, Requirement};
 use cluster::instance_types::{InstanceType, Wanted};
 
 use crate::instance::classify;
@@ -12,6 +13,7 @@ use crate::port::{
     Error, FleetOverride, FleetPurchase, FleetRequest, FleetTemplate, RunInstancesCheck, Tags,
     TemplateInterface,
 };
+use crate::requirements::within;
 
 /// Types that every region has.
 const USUAL: [&str; 2] = ["m5.large", "m6g.large"];
@@ -120,6 +122,18 @@ pub fn type_to_try<'a>(
     }
     let plain = candidates.iter().find(|each| !has_accelerators(each));
     plain.or(candidates.first()).copied()
+}
+
+/// The tenancy that launches are tried out with: that of its own hardware as soon as one NodePool asks for it or
+/// allows it in so many words.
+pub fn tenancy_to_try(pools: &[Vec<Requirement>], sets: &LabelSets) -> &'static str {
+    let dedicated = [within(labels::INSTANCE_TENANCY, ["dedicated"])];
+    let allows = |pool: &Vec<Requirement>| {
+        let own: Vec<Requirement> =
+            pool.iter().filter(|each| each.key == labels::INSTANCE_TENANCY).cloned().collect();
+        !own.is_empty() && Wanted::new(&own, sets).is_ok_and(|mut wanted| wanted.admits(&dedicated))
+    };
+    if pools.iter().any(allows) { "dedicated" } else { "default" }
 }
 
 fn has_accelerators(each: &InstanceType) -> bool {

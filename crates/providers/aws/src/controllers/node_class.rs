@@ -6,18 +6,19 @@
 
 mod ask;
 mod decide;
-mod parameters;
+mod kept;
 mod profile;
 mod validation;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::aws::EC2NodeClass;
+use api::aws::{Ami, EC2NodeClass, SecurityGroup, Subnet};
 use api::conditions::Conditions;
 use api::names::conditions::aws as conditions;
 use api::names::events::aws::WAITING_ON_NODE_CLAIM_TERMINATION;
 use api::names::finalizers::AWS_TERMINATION;
+use api::names::metrics::aws as metrics;
 use api::names::tags::aws as tags;
 use cluster::objects::NodeClass;
 use cluster::state::{Key, Kind};
@@ -29,25 +30,41 @@ use runtime::events::About;
 use serde_json::{Value, json};
 
 use self::decide::{Answers, apply, dependents};
-use self::parameters::Parameters;
+use self::kept::Kept;
 use self::validation::{Verdict, Verdicts};
 use super::failed;
+use super::parameters::Parameters;
+use super::profiles::Profiles;
 use crate::port::{Filter, LaunchTemplateQuery, LaunchTemplateRef};
 use crate::provider::Inner;
 
 /// How long is waited for claims of a class that shall go.
 const WAIT_FOR_CLAIMS: Again = Again::After(Duration::from_mins(10));
+/// How long security groups that were found count.
+const GROUPS_KEPT: Duration = Duration::from_mins(1);
 
 /// Looks after NodeClasses.
 pub(super) struct NodeClasses {
     inner: Arc<Inner>,
-    parameters: Parameters,
+    parameters: Arc<Parameters>,
+    profiles: Arc<Profiles>,
+    amis: Kept<Ami>,
+    subnets: Kept<Subnet>,
+    security_groups: Kept<SecurityGroup>,
     verdicts: Verdicts,
 }
 
 impl NodeClasses {
-    pub(super) fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, parameters: Parameters::default(), verdicts: Verdicts::default() }
+    pub(super) fn new(inner: Arc<Inner>, parameters: Arc<Parameters>, profiles: Arc<Profiles>) -> Self {
+        Self {
+            inner,
+            parameters,
+            profiles,
+            amis: Kept::default(),
+            subnets: Kept::default(),
+            security_groups: Kept::default(),
+            verdicts: Verdicts::default(),
+        }
     }
 
     async fn look_after(&self, key: &Key) -> Outcome {
@@ -77,14 +94,22 @@ impl NodeClasses {
         let reserved = inner.setup.gates.reserved_capacity;
         let reservations =
             async { if reserved { Some(ask::reservations(inner, &before).await) } else { None } };
+        let settings = &inner.setup.settings;
+        let version = format!("{:?}", inner.known.lock().kubernetes);
+        let amis = ask::amis(inner, &before, &self.parameters);
+        let amis = self.amis.or_ask(&before, &version, settings.ami_refresh_interval, amis);
+        let subnets = ask::subnets(inner, &before);
+        let subnets = self.subnets.or_ask(&before, "", settings.subnet_refresh_interval, subnets);
+        let groups = ask::security_groups(inner, &before);
+        let groups = self.security_groups.or_ask(&before, "", GROUPS_KEPT, groups);
         // None of them needs another one's answer.
         let (amis, reservations, placement_group, subnets, security_groups, instance_profile) = futures::join!(
-            ask::amis(inner, &before, &self.parameters),
+            amis,
             reservations,
             ask::placement_group(inner, &before),
-            ask::subnets(inner, &before),
-            ask::security_groups(inner, &before),
-            profile::ensure(inner, &before),
+            subnets,
+            groups,
+            profile::ensure(inner, &before, &self.profiles),
         );
         let answers =
             Answers { amis, reservations, placement_group, subnets, security_groups, instance_profile };
@@ -135,9 +160,13 @@ impl NodeClasses {
             }
             return Ok(WAIT_FOR_CLAIMS);
         }
-        profile::delete_all(inner, object).await.map_err(failed)?;
+        self.profiles.delete_all(inner, object).await.map_err(failed)?;
         delete_templates(inner, &key.name).await.map_err(failed)?;
         self.verdicts.forget(&key.name);
+        self.amis.forget(&key.name);
+        self.subnets.forget(&key.name);
+        self.security_groups.forget(&key.name);
+        inner.setup.metrics.remove(&metrics::USERDATA_BYTES, &[&key.name]);
         let left: Vec<&String> = finalizers.iter().filter(|name| *name != AWS_TERMINATION).collect();
         let version = &object.metadata.resource_version;
         let change = json!({"metadata": {"finalizers": left, "resourceVersion": version}});

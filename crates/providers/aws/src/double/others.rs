@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 
-use super::Double;
+use super::{Double, World};
 use crate::port::{
     Cluster, Eks, Error, Iam, InstanceProfile, Message, Pricing, ProductQuery, Sqs, Ssm, Tags, ZonalShift,
     ZonalShifts,
@@ -13,8 +14,12 @@ use crate::port::{
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// How long a queue waits for messages.
-const LONG_POLL: Duration = Duration::from_secs(20);
+/// How often a queue looks for messages while somebody waits for them.
+const LOOKS: u32 = 20;
+/// How long it waits in between.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a message that was received is not shown again.
+const INVISIBLE: Duration = Duration::from_secs(20);
 
 fn no_entity(operation: &'static str, what: &str) -> Error {
     Error::new(operation, "NoSuchEntity", &format!("The {what} cannot be found."))
@@ -30,7 +35,7 @@ impl Iam for Double {
         .boxed()
     }
 
-    fn create_instance_profile<'a>(&'a self, name: &'a str, path: &'a str, _: &'a Tags) -> Answer<'a, ()> {
+    fn create_instance_profile<'a>(&'a self, name: &'a str, path: &'a str, tags: &'a Tags) -> Answer<'a, ()> {
         let operation = "iam:CreateInstanceProfile";
         self.answer(operation, name.to_owned(), move |world| {
             if world.profiles.contains_key(name) {
@@ -38,6 +43,7 @@ impl Iam for Double {
             }
             let profile = InstanceProfile { name: name.to_owned(), path: path.to_owned(), roles: Vec::new() };
             world.profiles.insert(name.to_owned(), profile);
+            world.profile_tags.insert(name.to_owned(), tags.clone());
             Ok(())
         })
         .boxed()
@@ -111,6 +117,16 @@ impl Ssm for Double {
     }
 }
 
+/// The messages that are received now, if there is a queue.
+fn visible(world: &mut World, now: Timestamp) -> Option<Vec<Message>> {
+    let invisible = &mut world.invisible;
+    invisible.retain(|_, until| *until > now);
+    let waiting = world.queue.as_ref()?.iter().filter(|message| !invisible.contains_key(&message.receipt));
+    let found: Vec<Message> = waiting.take(10).cloned().collect();
+    invisible.extend(found.iter().map(|message| (message.receipt.clone(), now + INVISIBLE)));
+    Some(found)
+}
+
 impl Sqs for Double {
     fn queue_url<'a>(&'a self, name: &'a str) -> Answer<'a, String> {
         let operation = "sqs:GetQueueUrl";
@@ -124,17 +140,16 @@ impl Sqs for Double {
     fn receive<'a>(&'a self, queue_url: &'a str) -> Answer<'a, Vec<Message>> {
         let operation = "sqs:ReceiveMessage";
         async move {
-            let found = self
-                .answer(operation, queue_url.to_owned(), |world| {
-                    let queue = world.queue.as_ref();
-                    let queue = queue.ok_or_else(|| Error::new(operation, "QueueDoesNotExist", queue_url))?;
-                    Ok(queue.iter().take(10).cloned().collect::<Vec<Message>>())
-                })
-                .await?;
-            if found.is_empty() {
-                tokio::time::sleep(LONG_POLL).await;
+            self.answer(operation, queue_url.to_owned(), |_| Ok(())).await?;
+            for _ in 0..LOOKS {
+                let found = self.change(|world| visible(world, self.clock.now()));
+                let found = found.ok_or_else(|| Error::new(operation, "QueueDoesNotExist", queue_url))?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+                tokio::time::sleep(LOOK).await;
             }
-            Ok(found)
+            Ok(Vec::new())
         }
         .boxed()
     }

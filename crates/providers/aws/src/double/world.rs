@@ -64,8 +64,12 @@ pub struct World {
     pub roles: BTreeSet<String>,
     /// The instance profiles, by name.
     pub profiles: BTreeMap<String, InstanceProfile>,
+    /// The tags of instance profiles that were created, by name.
+    pub profile_tags: BTreeMap<String, Tags>,
     /// The queue, if there is one.
     pub queue: Option<VecDeque<Message>>,
+    /// Until when messages that somebody received are not shown again, by receipt.
+    pub invisible: BTreeMap<String, Timestamp>,
     /// The cluster.
     pub cluster: Cluster,
     /// Zones that are avoided.
@@ -99,7 +103,9 @@ impl Default for World {
             statuses: Vec::new(),
             roles: BTreeSet::new(),
             profiles: BTreeMap::new(),
+            profile_tags: BTreeMap::new(),
             queue: None,
+            invisible: BTreeMap::new(),
             cluster: Cluster::default(),
             shifts: Vec::new(),
             created: 0,

@@ -61,6 +61,15 @@ impl SubnetAddresses {
         wanted: &mut Wanted<'_>,
         capacity_type: &str,
     ) -> Vec<ChosenSubnet> {
+        self.choose_predicting(class, |zone| fewest_pods(types, wanted, zone, capacity_type))
+    }
+
+    /// As [`SubnetAddresses::choose`], with what a launch is expected to take in a zone.
+    pub fn choose_predicting(
+        &mut self,
+        class: &Class<'_>,
+        mut predict: impl FnMut(&str) -> i64,
+    ) -> Vec<ChosenSubnet> {
         let mut chosen = Vec::new();
         for zone in &class.zones {
             let mut best: Option<&str> = None;
@@ -70,7 +79,7 @@ impl SubnetAddresses {
                 }
             }
             let Some(id) = best else { continue };
-            let predicted = fewest_pods(types, wanted, zone.name, capacity_type);
+            let predicted = predict(zone.name);
             let left = self.left(id) - predicted;
             self.expected.insert(id.to_owned(), left);
             chosen.push(ChosenSubnet {
@@ -96,7 +105,8 @@ impl SubnetAddresses {
     }
 }
 
-fn fewest_pods(types: &[InstanceType], wanted: &mut Wanted<'_>, zone: &str, kind: &str) -> i64 {
+/// How many pods the smallest node has that is possible in a zone.
+pub(crate) fn fewest_pods(types: &[InstanceType], wanted: &mut Wanted<'_>, zone: &str, kind: &str) -> i64 {
     let mut fits = |each: &InstanceType| {
         each.offerings.iter().any(|offering| {
             offering.is_launchable()

@@ -25,22 +25,23 @@ impl Learned {
     /// Notes what a node has. The least that was ever seen counts, so that what is planned fits everywhere.
     /// Whether that changed anything.
     pub fn note(&mut self, instance_type: &str, images: &str, memory: Quantity) -> bool {
-        let known = self.0.get(&key(instance_type, images));
-        if known.is_some_and(|known| *known <= memory) {
-            return false;
+        let is_news = self.is_news(instance_type, images, memory);
+        if is_news {
+            self.0.insert(key(instance_type, images), memory);
         }
-        self.0.insert(key(instance_type, images), memory);
-        true
+        is_news
     }
 
-    /// Everything that is known, to be kept.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, Quantity)> {
-        self.0.iter().map(|(key, memory)| (key.as_str(), *memory))
+    /// What nodes with these images were seen to have, by instance type.
+    pub fn of_images(&self, images: &str) -> BTreeMap<String, Quantity> {
+        let suffix = format!("-{images}");
+        let of_images = self.0.iter().filter_map(|(key, memory)| Some((key.strip_suffix(&suffix)?, memory)));
+        of_images.map(|(instance_type, memory)| (instance_type.to_owned(), *memory)).collect()
     }
 
-    /// What was kept.
-    pub fn from_entries(entries: impl IntoIterator<Item = (String, Quantity)>) -> Self {
-        Self(entries.into_iter().collect())
+    /// Whether [`Learned::note`] would change anything.
+    pub fn is_news(&self, instance_type: &str, images: &str, memory: Quantity) -> bool {
+        self.get(instance_type, images).is_none_or(|known| memory < known)
     }
 }
 
@@ -97,8 +98,8 @@ mod tests {
         assert!(learned.note("m5.large", "a", memory("6Gi")));
         assert_eq!(learned.get("m5.large", "a"), Some(memory("6Gi")));
         assert_eq!((learned.get("m5.large", "b"), learned.get("m5.xlarge", "a")), (None, None));
-        let kept: Vec<_> = learned.entries().map(|(key, memory)| (key.to_owned(), memory)).collect();
-        assert_eq!(Learned::from_entries(kept), learned);
+        assert_eq!(learned.of_images("a"), [("m5.large".to_owned(), memory("6Gi"))].into());
+        assert!(learned.of_images("b").is_empty());
     }
 
     #[test]

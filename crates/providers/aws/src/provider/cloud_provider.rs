@@ -64,14 +64,15 @@ impl Inner {
     }
 
     /// An instance as EC2 sees it, unless it is in a zone that nothing is asked about.
-    async fn shifted_or_fresh(&self, id: &str) -> Result<Machine, Error> {
+    pub(crate) async fn shifted_or_fresh(&self, id: &str) -> Result<Machine, Error> {
         match self.machines.known(id).filter(|machine| self.is_shifted(machine)) {
             Some(machine) => Ok(machine),
             None => self.fresh_machine(id).await,
         }
     }
 
-    async fn pool_types(&self, pool: &NodePool) -> Result<Arc<[InstanceType]>, Error> {
+    /// What a NodePool can choose from; nothing if its NodeClass is missing.
+    pub(crate) async fn pool_types(&self, pool: &NodePool) -> Result<Arc<[InstanceType]>, Error> {
         let name = &pool.spec.template.spec.node_class_ref.name;
         let object = match self.class(name) {
             Ok(object) => object,

@@ -33,6 +33,8 @@ pub struct Known {
     pub kubernetes: Option<KubernetesVersion>,
     /// The cluster that nodes join.
     pub cluster: Arc<ClusterInfo>,
+    /// The cluster's name for other services of AWS.
+    pub(crate) cluster_arn: Option<String>,
 }
 
 impl Known {
@@ -49,6 +51,7 @@ impl Known {
             placement_groups: BTreeMap::new(),
             kubernetes: None,
             cluster: Arc::new(cluster),
+            cluster_arn: None,
         }
     }
 

@@ -1,6 +1,5 @@
 //! Launches: attempt after attempt on what was not asked for yet, until something runs or nothing is left.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,14 +122,13 @@ impl Inner {
         let mut last: Option<Error> = None;
         loop {
             let types = self.types_for_claim(circumstances.claim, object, group)?;
-            let left =
-                if asked.is_empty() { Cow::Borrowed(&*types) } else { Cow::Owned(asked.without(&types)) };
             let attempt = {
                 let mut class = self.read_class(object, group)?;
                 for zone in &mut class.zones {
                     zone.subnets.retain(|subnet| !asked.full_subnets.contains(*subnet));
                 }
-                prepare(circumstances, &class, &left, &mut self.known.lock().addresses)
+                let shape = self.shapes.of(circumstances, &class, &types, &asked);
+                shape.and_then(|shape| prepare(circumstances, &class, shape, &self.known))
             };
             let attempt = match (attempt, last) {
                 (Ok(attempt), _) => attempt,
@@ -194,8 +192,15 @@ impl Inner {
         let class = self.read_class(object, group)?;
         let now = self.setup.clock.now();
         let tags = attempt.request.tags.clone();
-        let machine =
-            Machine::launched(first, &class, circumstances.claim, &attempt.plan, &attempt.types, tags, now);
+        let machine = Machine::launched(
+            first,
+            &class,
+            circumstances.claim,
+            &attempt.shape.plan,
+            &attempt.shape.types,
+            tags,
+            now,
+        );
         let machine = machine.ok_or_else(|| {
             create(reasons::INTERNAL_ERROR, "EC2 launched an instance without saying in which zone")
         })?;
@@ -221,18 +226,18 @@ impl Inner {
         errors: &[FleetError],
     ) {
         for error in errors {
-            let labels = metric_labels(&attempt.plan, &attempt.subnets, error);
+            let labels = metric_labels(&attempt.shape.plan, &attempt.subnets, error);
             self.setup.metrics.add(&metrics::INSTANCE_LAUNCH_FAILURES, &labels, 1.0);
         }
-        let types: Vec<&str> = attempt.types.iter().map(|each| each.name.as_str()).collect();
+        let types: Vec<&str> = attempt.shape.types.iter().map(|each| each.name.as_str()).collect();
         let group = group.map(|group| group.id.as_str());
-        let failed = Failed { plan: &attempt.plan, placement_group: group, types: &types };
+        let failed = Failed { plan: &attempt.shape.plan, placement_group: group, types: &types };
         for effect in effects(&failed, errors) {
             match effect {
                 Effect::Unavailable { scope, reason } => self.unavailable.mark(scope, &reason),
                 Effect::SubnetFull(subnet) => self.known.lock().addresses.exhausted(&subnet),
                 Effect::ReservationFull { instance_type, zone } => {
-                    for id in reservations(&attempt.types, &instance_type, &zone) {
+                    for id in reservations(&attempt.shape.types, &instance_type, &zone) {
                         self.known.lock().reservations.exhausted(id);
                     }
                 }

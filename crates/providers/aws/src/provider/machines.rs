@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::batch::{Batcher, Window};
 use super::{Calls, Inner, Setup};
 use crate::instance::Machine;
-use crate::port::{self, Ec2, Filter, Instance, InstanceState};
+use crate::port::{self, Ec2, Filter, Instance, InstanceState, Tags};
 
 /// How long EC2 may take to describe what it launched.
 const UNSEEN: SignedDuration = SignedDuration::from_secs(30);
@@ -182,13 +182,30 @@ impl Inner {
         Ok(all)
     }
 
+    /// Tags an instance.
+    pub(crate) async fn tag(&self, machine: &Machine, tags: &Tags) -> Result<(), Error> {
+        if self.is_shifted(machine) {
+            return Err(left_alone(machine));
+        }
+        let ec2 = &self.setup.services.ec2;
+        match self.counted("ec2:CreateTags", ec2.create_tags(&machine.id, tags)).await {
+            Ok(()) => {
+                if let Some(known) = self.machines.known.lock().get_mut(&machine.id) {
+                    known.tags.extend(tags.clone());
+                }
+                Ok(())
+            }
+            Err(error) if error.is_not_found() && !self.is_new(machine) => {
+                Err(Error::NotFound(format!("no instance {:?}", machine.id)))
+            }
+            Err(error) => Err(Error::Other(format!("tagging instance {}, {error}", machine.id))),
+        }
+    }
+
     /// Starts to terminate an instance.
     pub(crate) async fn terminate(&self, machine: &Machine) -> Result<(), Error> {
         if self.is_shifted(machine) {
-            let zone = &machine.zone;
-            let message =
-                format!("instance {} is in zone {zone}, which is avoided; it is left alone", machine.id);
-            return Err(Error::Other(message));
+            return Err(left_alone(machine));
         }
         if machine.state.is_ending() {
             return Ok(());
@@ -213,6 +230,11 @@ impl Inner {
             }
         }
     }
+}
+
+fn left_alone(machine: &Machine) -> Error {
+    let Machine { id, zone, .. } = machine;
+    Error::Other(format!("instance {id} is in zone {zone}, which is avoided; it is left alone"))
 }
 
 fn no_answer(operation: &'static str) -> port::Error {

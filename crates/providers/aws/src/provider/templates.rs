@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::names::metrics::aws as metrics;
 use api::names::tags::aws as tags;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
@@ -11,10 +12,14 @@ use tokio::time::Instant;
 
 use super::Inner;
 use crate::port::{Error, Filter, LaunchTemplateQuery, LaunchTemplateRef, NewLaunchTemplate};
+use crate::user_data::MOST_BYTES;
 
 /// How long a template stays after it was last used.
 const KEPT: Duration = Duration::from_mins(1);
 const EXISTS: &str = "InvalidLaunchTemplateName.AlreadyExistsException";
+
+/// From this size on, users are warned: nine tenths of what EC2 accepts.
+const NEARLY_FULL: usize = MOST_BYTES * 9 / 10;
 
 /// Launch templates, by name.
 #[derive(Debug, Default)]
@@ -67,13 +72,32 @@ impl Inner {
         let ec2 = &self.setup.services.ec2;
         let created = self.counted("ec2:CreateLaunchTemplate", ec2.create_launch_template(template)).await;
         match created {
-            Ok(created) => Ok(created.id),
+            Ok(created) => {
+                self.note_user_data(template);
+                Ok(created.id)
+            }
             Err(error) if error.code == EXISTS => {
                 let query = LaunchTemplateQuery::Name(template.name.clone());
                 let found = self.counted("ec2:DescribeLaunchTemplates", ec2.launch_templates(&query)).await?;
                 found.into_iter().next().map(|found| found.id).ok_or(error)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Shows how large the user data of a NodeClass is, and warns when there is not much room left.
+    fn note_user_data(&self, template: &NewLaunchTemplate) {
+        let bytes = decoded_length(&template.data.user_data);
+        let class = template.tags.get(tags::NODE_CLASS).map_or("", String::as_str);
+        #[expect(clippy::cast_precision_loss, reason = "user data has some kilobytes")]
+        self.setup.metrics.set(&metrics::USERDATA_BYTES, &[class], bytes as f64);
+        if bytes >= NEARLY_FULL {
+            tracing::warn!(
+                EC2NodeClass = class,
+                bytes,
+                limit = MOST_BYTES,
+                "the user data has nearly the size that EC2 accepts at most"
+            );
         }
     }
 
@@ -104,5 +128,27 @@ impl Inner {
                 tracing::error!(error = %error, "failed to delete launch template");
             }
         }
+    }
+}
+
+/// How many bytes a text in base64 stands for.
+fn decoded_length(text: &str) -> usize {
+    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+
+    use super::*;
+
+    #[test]
+    fn the_size_of_user_data_is_that_before_base64() {
+        for size in [0, 1, 2, 3, 4, 100, MOST_BYTES] {
+            assert_eq!(decoded_length(&BASE64_STANDARD.encode("a".repeat(size))), size);
+        }
+        assert_eq!(NEARLY_FULL, 14_745);
     }
 }

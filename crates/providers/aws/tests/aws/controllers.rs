@@ -2,32 +2,10 @@
 
 use aws::double::Times;
 use cloud::{CloudProvider as _, Error};
-use runtime::metrics::Registry;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::play::{CLAIMS, CLASSES, Play, class};
 use crate::support::claim;
-
-impl Play {
-    fn start(&mut self) {
-        let (leads, leading) = watch::channel(true);
-        for controller in self.world.block_on(async { self.aws.controllers() }) {
-            self.world.spawn(controller.run(leading.clone(), Registry::default()));
-        }
-        // It leads as long as the world lasts.
-        std::mem::forget(leads);
-        self.aws.know(|known| known.kubernetes = "1.34".parse().ok());
-    }
-
-    fn condition(&self, class: &str, kind: &str) -> (String, String, String) {
-        let object = self.world.get(&format!("{CLASSES}/{class}")).unwrap();
-        let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let found = all.into_iter().find(|each| each["type"] == kind).unwrap_or_default();
-        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-        (text("status"), text("reason"), text("message"))
-    }
-}
 
 #[test]
 fn a160_a_class_finds_what_it_selects_and_instances_can_be_launched_with_it() {

@@ -7,11 +7,13 @@
     reason = "helpers of tests, with values made in place"
 )]
 
+mod classes;
 mod controllers;
 mod drift;
 mod filters;
 mod golden;
 mod instance_types;
+mod interruptions;
 mod launch_templates;
 mod launches;
 mod machines;
@@ -22,6 +24,7 @@ mod provider;
 mod recorder;
 mod support;
 mod tables;
+mod upkeep;
 mod user_data;
 mod validation;
 mod wire;

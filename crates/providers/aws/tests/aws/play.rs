@@ -1,5 +1,6 @@
 //! A cluster, an AWS in the process, and the provider between them, in virtual time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use runtime::settings::{Command, Settings};
 use runtime::{Api, Cluster};
 use serde_json::{Value, json};
 use testkit::World;
+use tokio::sync::watch;
 
 use crate::support::{REGION, ZONES, cluster, info};
 
@@ -126,6 +128,91 @@ impl Play {
         self.pass(1);
     }
 
+    /// Starts all controllers; this process leads.
+    pub(crate) fn start(&mut self) {
+        self.start_some(|_| true);
+        self.aws.know(|known| known.kubernetes = "1.34".parse().ok());
+    }
+
+    /// Starts the controllers with some names.
+    pub(crate) fn start_some(&mut self, is_meant: impl Fn(&str) -> bool) {
+        let (leads, leading) = watch::channel(true);
+        let controllers = self.world.block_on(async { self.aws.controllers() });
+        for controller in controllers.into_iter().filter(|controller| is_meant(controller.name)) {
+            self.world.spawn(controller.run(leading.clone(), Registry::default()));
+        }
+        // It leads as long as the world lasts.
+        std::mem::forget(leads);
+    }
+
+    /// Status, reason and message of a condition of a NodeClass.
+    pub(crate) fn condition(&self, class: &str, kind: &str) -> (String, String, String) {
+        let object = self.world.get(&format!("{CLASSES}/{class}")).unwrap();
+        let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|each| each["type"] == kind).unwrap_or_default();
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+
+    /// A NodePool of a NodeClass.
+    pub(crate) fn pool(&mut self, name: &str, class: &str, template: &Value) {
+        let mut pool = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name},
+            "spec": {"template": {"spec": {
+                "requirements": [],
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": class},
+            }}},
+        });
+        merge(&mut pool["spec"]["template"], template);
+        self.world.apply(&pool.to_string());
+        self.pass(1);
+    }
+
+    /// Launches an instance for a claim with requirements, writes the claim, and lets its Node join. The ID of the
+    /// instance.
+    pub(crate) fn node(&mut self, name: &str, requirements: &[(&str, &str, &[&str])]) -> String {
+        let asked = crate::support::claim(requirements);
+        let launched = self.create(&asked).unwrap();
+        let status = launched.status.clone().unwrap();
+        let mut written = serde_json::to_value(&asked).unwrap();
+        let mut labels = launched.metadata.labels.clone().unwrap();
+        labels.insert("karpenter.sh/nodepool".to_owned(), "pool-1".to_owned());
+        written["apiVersion"] = "karpenter.sh/v1".into();
+        written["kind"] = "NodeClaim".into();
+        written["metadata"] = json!({
+            "name": name, "labels": labels, "annotations": launched.metadata.annotations,
+            "finalizers": ["karpenter.sh/termination"],
+        });
+        written["status"] = json!({"providerID": status.provider_id, "imageID": status.image_id, "nodeName": format!("node-{name}")});
+        self.world.apply(&written.to_string());
+        labels.insert("karpenter.sh/registered".to_owned(), "true".to_owned());
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("node-{name}"), "labels": labels},
+            "spec": {"providerID": status.provider_id},
+            "status": {"capacity": {"cpu": "2", "memory": "7900Mi"}},
+        });
+        self.world.apply(&node.to_string());
+        self.pass(1);
+        status.provider_id.rsplit('/').next().unwrap().to_owned()
+    }
+
+    /// A claim as the cluster has it.
+    pub(crate) fn claim(&self, name: &str) -> Value {
+        self.world.get(&format!("{CLAIMS}/{name}")).unwrap()
+    }
+
+    /// Whether a claim is on its way out.
+    pub(crate) fn is_ending(&self, name: &str) -> bool {
+        !self.claim(name)["metadata"]["deletionTimestamp"].is_null()
+    }
+
+    /// The reasons of events about an object, each once.
+    pub(crate) fn told(&self, kind: Kind, name: &str) -> BTreeSet<String> {
+        let events = self.events.published();
+        let about = events.iter().filter(|event| event.about.kind == kind && &*event.about.name == name);
+        about.map(|event| event.reason.to_string()).collect()
+    }
+
     pub(crate) fn create(&self, claim: &NodeClaim) -> Result<Instance, Error> {
         self.world.block_on(self.aws.create(claim))
     }
@@ -182,10 +269,24 @@ pub(crate) fn class(name: &str, spec: &Value) -> Value {
             "securityGroupSelectorTerms": [{"tags": {"cluster": "test"}}],
         },
     });
-    object["spec"].as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap_or_default());
+    let fields = object["spec"].as_object_mut().unwrap();
+    fields.extend(spec.as_object().cloned().unwrap_or_default());
+    fields.retain(|_, value| !value.is_null());
     object
 }
 
 pub(crate) fn instance_type(launched: &Instance) -> &str {
     &launched.metadata.labels.as_ref().unwrap()["node.kubernetes.io/instance-type"]
+}
+
+/// Puts fields of one object into another.
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
 }

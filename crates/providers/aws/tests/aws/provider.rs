@@ -153,6 +153,36 @@ fn a144_five_hundred_claims_of_one_shape_are_one_fleet() {
 }
 
 #[test]
+fn a156_claims_of_two_shapes_and_all_types_are_two_fleets() {
+    let names: Vec<&str> = DISCOVERED.types().map(|info| info.name.as_str()).collect();
+    let mut play = Play::new(&names);
+    play.ready_class("default", &json!({}), &json!({}));
+    let general = ("karpenter.k8s.aws/instance-category", "In", &["c", "m", "r"][..]);
+    let claims: Vec<_> = (0..500)
+        .map(
+            |number| {
+                if number % 2 == 0 { claim(&[ON_DEMAND_ONLY]) } else { claim(&[ON_DEMAND_ONLY, general]) }
+            },
+        )
+        .collect();
+    play.double.forget_calls();
+    let launched = play.world.block_on(join_all(claims.iter().map(|each| play.aws.create(each))));
+    for (number, each) in launched.into_iter().enumerate() {
+        let each = each.unwrap();
+        let is_general = ["c", "m", "r"].iter().any(|family| instance_type(&each).starts_with(family));
+        assert!(number % 2 == 0 || is_general, "{}", instance_type(&each));
+    }
+    assert_eq!(play.double.count("ec2:CreateFleet"), 2);
+    let calls = play.double.calls().len();
+    println!("{calls} requests for 500 nodes of {} types", names.len());
+    assert!(calls < 100, "{calls}");
+    // What was worked out for a shape is worked out again when something changes.
+    let scope = cloud::unavailable::Scope::capacity_type(ON_DEMAND);
+    play.aws.unavailable().mark(scope, "test");
+    assert!(matches!(play.create(&claims[0]), Err(Error::InsufficientCapacity(_))));
+}
+
+#[test]
 fn a145_a_batch_that_is_only_half_filled_goes_on_with_other_offerings() {
     let mut play = Play::new(&["m5.large", "m5.xlarge"]);
     play.ready_class("default", &json!({}), &json!({}));

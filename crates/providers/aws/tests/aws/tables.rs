@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 /// Numbers of tests: `fn a12_` in the sources.
 fn in_sources() -> BTreeSet<String> {
     let sources = [
+        include_str!("classes.rs"),
         include_str!("controllers.rs"),
         include_str!("drift.rs"),
         include_str!("filters.rs"),
         include_str!("instance_types.rs"),
+        include_str!("interruptions.rs"),
         include_str!("launch_templates.rs"),
         include_str!("launches.rs"),
         include_str!("machines.rs"),
         include_str!("offerings.rs"),
         include_str!("oracle.rs"),
         include_str!("provider.rs"),
+        include_str!("upkeep.rs"),
         include_str!("user_data.rs"),
         include_str!("validation.rs"),
     ];

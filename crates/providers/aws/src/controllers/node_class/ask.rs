@@ -7,8 +7,8 @@ use api::names::reasons::aws as reasons;
 use futures::future::try_join_all;
 
 use super::decide::Step;
-use super::parameters::Parameters;
 use crate::ami::{AliasError, Candidate, Lookup, Variant, discovered};
+use crate::controllers::parameters::{Parameters, Publisher};
 use crate::port::Error;
 use crate::provider::Inner;
 use crate::selectors;
@@ -111,8 +111,11 @@ pub(super) async fn amis(inner: &Inner, class: &EC2NodeClass, parameters: &Param
 
 async fn images(inner: &Inner, lookup: &Lookup, parameters: &Parameters) -> Result<Vec<Candidate>, Error> {
     // All parameters at the same time.
-    let of_aliases = lookup.alias_parameters.iter().map(|each| parameters.get(inner, &each.path, true));
-    let of_users = lookup.user_parameters.iter().map(|path| parameters.get(inner, path, false));
+    let of_aliases = lookup.alias_parameters.iter().map(|each| {
+        let publisher = if each.is_mutable { Publisher::AwsLatest } else { Publisher::Aws };
+        parameters.get(inner, &each.path, publisher)
+    });
+    let of_users = lookup.user_parameters.iter().map(|path| parameters.get(inner, path, Publisher::User));
     let (of_aliases, of_users) = futures::join!(try_join_all(of_aliases), try_join_all(of_users));
     let (of_aliases, of_users) = (of_aliases?, of_users?);
     let mut variants: BTreeMap<String, Vec<Variant>> = BTreeMap::new();

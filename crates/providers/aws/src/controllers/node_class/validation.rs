@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use api::aws::{AmiFamily, EC2NodeClass};
 use api::conditions::HasConditions as _;
+use api::names::annotations::aws::LEARNED_MEMORY;
 use api::names::conditions::aws as conditions;
 use api::names::reasons::aws as reasons;
 use api::nodeclaim::NodeClaim;
-use api::shared::ConditionStatus;
+use api::shared::{ConditionStatus, Requirement};
 use cluster::instance_types::Wanted;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::controllers::{is_pool_ours, requirements_of};
 use crate::hash::of_text;
 use crate::instance_type::Discovered;
 use crate::kubelet::{Expressions, Kubelet, Resolved, expression_fields, mistakes, unsupported};
@@ -20,7 +22,7 @@ use crate::launch_template::{Launch, templates};
 use crate::node_class::Class;
 use crate::provider::Inner;
 use crate::tags;
-use crate::validation::{Answer, Attempt, fleet_check, judge, run_checks, type_to_try};
+use crate::validation::{Answer, Attempt, fleet_check, judge, run_checks, tenancy_to_try, type_to_try};
 
 /// How long a verdict counts.
 const KEPT: Duration = Duration::from_mins(30);
@@ -89,7 +91,10 @@ impl Verdicts {
 fn key(object: &EC2NodeClass) -> u64 {
     let mut status = object.status.clone().unwrap_or_default();
     status.conditions.clear();
-    let text = serde_json::to_string(&(&object.metadata.annotations, &object.spec, &status));
+    let mut annotations = object.metadata.annotations.clone().unwrap_or_default();
+    // It says nothing about launches, and we write it ourselves.
+    annotations.remove(LEARNED_MEMORY);
+    let text = serde_json::to_string(&(&annotations, &object.spec, &status));
     of_text(&text.unwrap_or_default())
 }
 
@@ -193,16 +198,16 @@ async fn try_out(inner: &Inner, object: &EC2NodeClass, discovered: &Discovered) 
     let tags =
         tags::of_launch(&class, &claim, &inner.setup.settings.cluster_name).map_err(|error| text(&error))?;
     let (name, template) = {
-        let mut pools: Vec<Wanted<'_>> = {
+        let pools: Vec<Vec<Requirement>> = {
             let state = inner.setup.cluster.read();
-            let of_class = state
-                .node_pools
-                .values()
-                .filter(|pool| pool.spec.template.spec.node_class_ref.name == class.name);
-            of_class
-                .filter_map(|pool| Wanted::new(&pool.spec.template.spec.requirements, &inner.sets).ok())
-                .collect()
+            let of_class = state.node_pools.values().filter(|pool| {
+                is_pool_ours(pool) && pool.spec.template.spec.node_class_ref.name == class.name
+            });
+            of_class.map(|pool| requirements_of(pool)).collect()
         };
+        let tenancy = tenancy_to_try(&pools, &inner.sets);
+        let mut pools: Vec<Wanted<'_>> =
+            pools.iter().filter_map(|pool| Wanted::new(pool, &inner.sets).ok()).collect();
         let tried =
             type_to_try(&class, &types, discovered, &mut pools).ok_or("there are no instance types")?;
         let cluster = inner.known.lock().cluster.clone();
@@ -212,7 +217,7 @@ async fn try_out(inner: &Inner, object: &EC2NodeClass, discovered: &Discovered) 
             cluster: &cluster,
             region: &inner.setup.region,
             capacity_type: api::names::values::capacity_type::ON_DEMAND,
-            tenancy: "default",
+            tenancy,
             partition: None,
             tags: &tags,
             reserved_capacity: inner.setup.gates.reserved_capacity,
