@@ -87,7 +87,7 @@ fn listing() -> String {
     values_of_labels(&mut all);
     all.section("metrics", metric_lines(metrics::ALL));
     all.section("metrics: aws", metric_lines(metrics::aws::ALL));
-    all.section("metrics: aws client", metrics::aws::CLIENT);
+    all.section("metrics: aws client", metric_lines(metrics::aws::CLIENT));
     all.section("metrics: azure", metric_lines(metrics::azure::ALL));
     all.section("metrics: status", status_lines());
     all.section("metrics: status, kinds without the older names", status::KINDS_WITHOUT_SHARED);

@@ -3,6 +3,9 @@
 //! It takes upstream's flags in Go's spelling, which `clap` does not speak, so its arguments are read by
 //! [`runtime::Settings`].
 
+#[cfg(feature = "aws")]
+mod aws_start;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,11 +13,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use api::names::flags;
 use api::provider::Provider;
 use clock::Clock;
+use cloud::{CloudProvider, Measured};
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use kwok::Kwok;
 use operator::Parts;
+use runtime::controller::Controller;
 use runtime::leader::{self, Candidate, Election, Ended};
 use runtime::measure::MeasureLayer;
 use runtime::metrics::{Build, Registry};
@@ -96,12 +101,13 @@ async fn start_controller(start: Start) -> Result<ExitCode> {
     let metrics = Registry::for_provider(provider);
     metrics.begin(Build { version: VERSION, commit: COMMIT.unwrap_or_default(), compiler: "rust" });
     metrics.collect_process(None);
-    let client = ClientBuilder::try_from(config)
+    let client = ClientBuilder::try_from(config.clone())
         .context("making a client for the cluster")?
         .with_layer(&MeasureLayer::new(&metrics))
         .build();
     let parts = Parts::measured(client, provider, clock, *settings, metrics);
-    operate(&parts, provider, election).await
+    let (cloud, of_cloud) = cloud(&parts, provider, &config).await?;
+    operate(&parts, cloud, of_cloud, election).await
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -145,22 +151,45 @@ async fn infer(client: &Client) -> Result<Provider> {
     }
 }
 
-async fn operate(parts: &Parts, provider: Provider, election: Client) -> Result<ExitCode> {
-    let seed = u64::from(std::process::id());
-    let (clock, settings) = (parts.clock, &parts.settings);
-    let (cloud, of_cloud) = match provider {
+/// The cloud, and the controllers that belong to it.
+async fn cloud(
+    parts: &Parts,
+    provider: Provider,
+    config: &Config,
+) -> Result<(Arc<dyn CloudProvider>, Vec<Controller>)> {
+    let (cloud, of_cloud): (Arc<dyn CloudProvider>, Vec<Controller>) = match provider {
         Provider::Kwok => {
-            let file = settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH);
+            let file = parts.settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH);
             let types = kwok::instance_types((!file.is_empty()).then(|| file.as_ref()));
-            let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, types);
+            let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), parts.clock, seed(), types);
             let kwok = kwok.with_overlays(parts.overlays.clone());
             let controllers = kwok.controllers();
             (Arc::new(kwok), controllers)
         }
-        Provider::Aws | Provider::Azure => {
-            bail!("provider {provider} is not in this build: expected kwok")
+        #[cfg(feature = "aws")]
+        Provider::Aws => aws_start::start(parts, aws_start::ca_bundle(config)).await?,
+        #[cfg(not(feature = "aws"))]
+        Provider::Aws => {
+            let _ = config;
+            bail!("provider aws is not in this build: expected kwok")
         }
+        Provider::Azure => bail!("provider azure is not in this build: expected kwok or aws"),
     };
+    Ok((Arc::new(Measured::new(cloud, parts.metrics.clone())), of_cloud))
+}
+
+/// What random numbers begin with.
+fn seed() -> u64 {
+    u64::from(std::process::id())
+}
+
+async fn operate(
+    parts: &Parts,
+    cloud: Arc<dyn CloudProvider>,
+    of_cloud: Vec<Controller>,
+    election: Client,
+) -> Result<ExitCode> {
+    let (clock, settings) = (parts.clock, &parts.settings);
     // A mistake in what counts as broken must not wait for the first broken node.
     operator::repair_policies(settings, &*cloud).map_err(|error| anyhow!(error))?;
     let _servers = serve(parts)?;
@@ -178,7 +207,7 @@ async fn operate(parts: &Parts, provider: Provider, election: Client) -> Result<
         namespace: leader::namespace(&settings.leader_election_namespace).map_err(|error| anyhow!(error))?,
         identity: leader::identity().context("finding out who this process is")?,
     };
-    let election = Election::new(election, clock, candidate, seed, &parts.metrics);
+    let election = Election::new(election, clock, candidate, seed(), &parts.metrics);
     let leads = election.leads();
     let (stop, stopped) = oneshot::channel::<()>();
     let mut electing = tokio::spawn(election.run(async {

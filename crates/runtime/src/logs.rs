@@ -19,8 +19,8 @@ use crate::settings::{LogLevel, Settings};
 use line::Fields;
 use sample::Sampler;
 
-/// Libraries whose lines are of no interest unless they warn.
-const OTHERS: [&str; 8] = ["kube", "hyper", "tower", "h2", "rustls", "reqwest", "mio", "aws"];
+/// Libraries whose lines are of no interest unless they warn: what their names begin with. Not `aws`, which is ours.
+const OTHERS: [&str; 8] = ["kube", "hyper", "tower", "h2", "rustls", "reqwest", "mio", "aws_"];
 
 /// Where lines go.
 enum Sink {

@@ -22,12 +22,23 @@ struct Layer {
 /// Clocks, I/O and Kubernetes have no place in pure code.
 const IMPURE: &[&str] =
     &["tokio", "hyper", "reqwest", "kube", "kube-core", "k8s-openapi", "rand", "getrandom", "async-trait"];
-/// Libraries leave the choice of TLS and allocator to the binary, and cloud SDKs to the providers.
-const BINARY_ONLY: &[&str] =
-    &["rustls", "openssl", "native-tls", "ring", "aws-lc-rs", "mimalloc", "tikv-jemallocator", "aws-sdk-ec2"];
+/// Libraries leave the choice of TLS and allocator to the binary, and cloud SDKs to who talks to clouds. Below all
+/// crates of AWS' SDK is `aws-smithy-types`.
+const BINARY_ONLY: &[&str] = &[
+    "rustls",
+    "openssl",
+    "native-tls",
+    "ring",
+    "aws-lc-rs",
+    "mimalloc",
+    "tikv-jemallocator",
+    "aws-smithy-types",
+];
 /// What turns objects into decisions never asks a cluster itself.
 const NO_CLIENT: &[&str] =
-    &["tokio", "hyper", "kube-client", "kube-runtime", "rustls", "openssl", "aws-sdk-ec2"];
+    &["tokio", "hyper", "kube-client", "kube-runtime", "rustls", "openssl", "aws-smithy-types"];
+/// What brings an SDK brings its TLS, too, but only the one that we have anyway.
+const ONE_TLS: &[&str] = &["openssl", "native-tls", "ring", "mimalloc", "tikv-jemallocator"];
 
 /// From the bottom up: a crate may use only what stands above it in this list.
 const LAYERS: &[Layer] = &[
@@ -81,6 +92,11 @@ const LAYERS: &[Layer] = &[
         never: BINARY_ONLY,
     },
     Layer {
+        name: "karpenter-aws-sdk",
+        may_use: &["karpenter-api", "karpenter-runtime", "karpenter-aws"],
+        never: ONE_TLS,
+    },
+    Layer {
         name: "karpenter-operator",
         may_use: &[
             "karpenter-units",
@@ -119,6 +135,8 @@ const LAYERS: &[Layer] = &[
             "karpenter-runtime",
             "karpenter-cloud",
             "karpenter-provider-kwok",
+            "karpenter-aws",
+            "karpenter-aws-sdk",
             "karpenter-operator",
             "karpenter-embedded",
             "karpenter-controlplane",
@@ -131,7 +149,8 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// Crates of which only one version may be in the whole graph.
-const SINGLE: &[&str] = &["k8s-openapi", "kube-core", "rustls", "tokio", "jiff", "schemars"];
+const SINGLE: &[&str] =
+    &["k8s-openapi", "kube-core", "hyper", "rustls", "aws-lc-rs", "tokio", "jiff", "schemars"];
 
 /// The names of all crates.
 pub(crate) fn crates() -> impl Iterator<Item = &'static str> {

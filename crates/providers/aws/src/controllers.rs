@@ -171,6 +171,16 @@ impl Aws {
     }
 }
 
+impl Aws {
+    /// Asks for what must be known before anything is decided: the version of the cluster, and which instance types
+    /// there are and where.
+    pub async fn hydrate(&self) -> Result<(), runtime::Error> {
+        let (version, types) = futures::join!(refresh::version(&self.0), self.refresh_instance_types());
+        version?;
+        types.map_err(failed)
+    }
+}
+
 fn singleton<F>(name: &'static str, inner: &Arc<Inner>, work: F) -> Controller
 where
     F: Fn(Arc<Inner>) -> BoxFuture<'static, Outcome> + Send + Sync + 'static,

@@ -1,13 +1,15 @@
 //! Metrics of the AWS provider.
 
 use super::MetricKind::{Counter, Gauge, Histogram};
-use super::{DURATION_BUCKETS, metrics};
+use super::{DURATION_BUCKETS, exponential, metrics};
 
 const BATCH_SIZE_BUCKETS: &[f64] = &[
     1.0, 2.0, 4.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 125.0,
     150.0, 175.0, 200.0, 225.0, 250.0, 275.0, 300.0, 350.0, 400.0, 450.0, 500.0, 550.0, 600.0, 700.0, 800.0,
     900.0, 1000.0,
 ];
+const CLIENT_BUCKETS: &[f64] = &exponential::<20>(0.01, 1.5);
+const RETRY_BUCKETS: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
 
 metrics! {
     /// All metrics of the provider, besides those of the AWS client.
@@ -56,17 +58,20 @@ metrics! {
         ["category"], Undeclared;
 }
 
-crate::names::define! {
-    /// Metrics of the AWS client; they have the labels `service`, `action` and `status_code`.
-    CLIENT: &str;
+metrics! {
+    /// Metrics of the AWS client.
+    CLIENT;
     /// Requests.
-    CLIENT_REQUESTS = "aws_sdk_go_request_total";
+    CLIENT_REQUESTS = "aws_sdk_go_request_total", Counter, ["service", "action", "code"], Stable;
     /// Requests and their repetitions.
-    CLIENT_ATTEMPTS = "aws_sdk_go_request_attempt_total";
+    CLIENT_ATTEMPTS = "aws_sdk_go_request_attempt_total", Counter, ["service", "action", "code"], Stable;
     /// Seconds that requests took.
-    CLIENT_REQUEST_DURATION = "aws_sdk_go_request_duration_seconds";
+    CLIENT_REQUEST_DURATION = "aws_sdk_go_request_duration_seconds", Histogram(CLIENT_BUCKETS),
+        ["service", "action", "code"], Stable;
     /// Seconds that single attempts took.
-    CLIENT_ATTEMPT_DURATION = "aws_sdk_go_request_attempt_duration_seconds";
+    CLIENT_ATTEMPT_DURATION = "aws_sdk_go_request_attempt_duration_seconds", Histogram(CLIENT_BUCKETS),
+        ["service", "action", "code"], Stable;
     /// Repetitions of a request.
-    CLIENT_RETRIES = "aws_sdk_go_request_retry_count";
+    CLIENT_RETRIES = "aws_sdk_go_request_retry_count", Histogram(RETRY_BUCKETS),
+        ["service", "action", "code"], Stable;
 }

@@ -46,7 +46,7 @@ pub enum Fault {
 
 /// Why AWS did not do what it should.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-#[error("{operation}, {code}: {message}{}", written_request(self.request_id.as_deref()))]
+#[error("{operation}, {}{message}{}", written_code(&self.code), written_request(self.request_id.as_deref()))]
 pub struct Error {
     /// What was asked, such as `ec2:CreateFleet`.
     pub operation: &'static str,
@@ -60,6 +60,10 @@ pub struct Error {
     pub request_id: Option<String>,
     /// Whose fault it is.
     pub fault: Fault,
+}
+
+fn written_code(code: &str) -> String {
+    if code.is_empty() { String::new() } else { format!("{code}: ") }
 }
 
 fn written_request(id: Option<&str>) -> String {
@@ -165,6 +169,8 @@ mod tests {
         assert_eq!(error.to_string(), "ec2:CreateFleet, Unsupported: not here");
         error.request_id = Some("abc".to_owned());
         assert_eq!(error.to_string(), "ec2:CreateFleet, Unsupported: not here (request abc)");
+        error.code.clear();
+        assert_eq!(error.to_string(), "ec2:CreateFleet, not here (request abc)");
     }
 
     #[test]
