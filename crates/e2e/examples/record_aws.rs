@@ -40,7 +40,9 @@ fn main() -> Result<()> {
     let folder = folder();
     let played = play::play(&folder)?;
     let golden = normal::golden(&played)?;
-    for (name, value) in [("world", &golden.world), ("launches", &golden.launches), ("requests", &golden.requests)] {
+    for (name, value) in
+        [("world", &golden.world), ("launches", &golden.launches), ("requests", &golden.requests)]
+    {
         write(&folder.join(format!("{name}.json")), value)?;
     }
     Ok(())
@@ -52,6 +54,7 @@ fn folder() -> PathBuf {
 }
 
 fn write(file: &Path, value: &Value) -> Result<()> {
-    std::fs::write(file, format!("{value:#}\n")).with_context(|| format!("cannot write {}", file.display()))?;
+    std::fs::write(file, format!("{value:#}\n"))
+        .with_context(|| format!("cannot write {}", file.display()))?;
     writeln!(std::io::stdout(), "{}", file.display()).context("the terminal is gone")
 }

@@ -93,7 +93,10 @@ impl Moto {
         let mut process = Process::spawn(&program.python, &arguments, file("moto.log"), Some(dir.path()))?;
         let made = poll("moto", READY_TIMEOUT, || {
             if let Some(status) = process.exit_status()? {
-                bail!("moto ended early ({status}); its last lines:\n{}", last_lines(&process.log()?, SHOWN_LINES));
+                bail!(
+                    "moto ended early ({status}); its last lines:\n{}",
+                    last_lines(&process.log()?, SHOWN_LINES)
+                );
             }
             Ok(fs::read_to_string(file("ready.json")).ok())
         })?;

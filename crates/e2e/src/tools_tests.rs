@@ -206,7 +206,9 @@ impl Fixture {
         );
         let write = "printf %s \"$1\" >\"$2\" && chmod +x \"$2\"";
         let python = &fixture.workshop.python;
-        assert!(Command::new("sh").args(["-c", write, "sh", &script]).arg(python).status().unwrap().success());
+        assert!(
+            Command::new("sh").args(["-c", write, "sh", &script]).arg(python).status().unwrap().success()
+        );
         fs::create_dir_all(fixture.dir.path().join("tools/moto")).unwrap();
         fixture.pin_moto("moto==5.2.5\n");
         fixture

@@ -35,7 +35,8 @@ impl Walk {
         let moto = Moto::start(CLUSTER, "1.36")?;
         let [metrics, health] = free_ports()?.map(|port| port.to_string());
         let aws = moto.environment();
-        let mut environment: Vec<(&str, &str)> = aws.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let mut environment: Vec<(&str, &str)> =
+            aws.iter().map(|(key, value)| (*key, value.as_str())).collect();
         environment.extend([
             ("METRICS_PORT", &*metrics),
             ("HEALTH_PROBE_PORT", &*health),
@@ -72,7 +73,8 @@ impl Walk {
 
     /// What a machine does when it starts: its kubelet registers a Node with what the user data says.
     fn boot(&self) {
-        let known: BTreeSet<String> = self.list("nodes").iter().map(|node| text(node, "/spec/providerID")).collect();
+        let known: BTreeSet<String> =
+            self.list("nodes").iter().map(|node| text(node, "/spec/providerID")).collect();
         for instance in self.moto.instances().unwrap() {
             let get = |field: &str| instance[field].as_str().unwrap_or_default();
             let provider_id = format!("aws:///{}/{}", get("zone"), get("id"));

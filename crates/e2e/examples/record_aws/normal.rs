@@ -185,7 +185,14 @@ fn tidy(value: &mut Value) {
 
 fn is_set(key: &str) -> bool {
     let sets = [
-        "LaunchTemplateConfigs", "Overrides", "TagSpecification", "Tag", "Tags", "SecurityGroupId", "Filter", "Value",
+        "LaunchTemplateConfigs",
+        "Overrides",
+        "TagSpecification",
+        "Tag",
+        "Tags",
+        "SecurityGroupId",
+        "Filter",
+        "Value",
     ];
     sets.contains(&key)
 }
@@ -215,7 +222,10 @@ fn pairs(tags: &Value) -> BTreeMap<String, String> {
 
 fn tag(specifications: &Value, key: &str) -> String {
     let all = specifications.as_array().into_iter().flatten();
-    all.flat_map(|each| pairs(&each["Tag"])).find(|(found, _)| found == key).map(|(_, value)| value).unwrap_or_default()
+    all.flat_map(|each| pairs(&each["Tag"]))
+        .find(|(found, _)| found == key)
+        .map(|(_, value)| value)
+        .unwrap_or_default()
 }
 
 /// Each fleet with the claim that it was for.
@@ -227,7 +237,9 @@ fn with_claims(fleets: Vec<(String, Value)>, played: &Played, names: &Names) -> 
         let fits = |claim: &Value| {
             let mut of_kind = claim["spec"]["requirements"].as_array().into_iter().flatten();
             claim["metadata"]["labels"]["karpenter.sh/nodepool"] == *pool
-                && of_kind.any(|each| each["key"] == "karpenter.sh/capacity-type" && each["values"] == json!([kind]))
+                && of_kind.any(|each| {
+                    each["key"] == "karpenter.sh/capacity-type" && each["values"] == json!([kind])
+                })
         };
         let found = claims.iter().position(fits).with_context(|| format!("a claim of {pool} for {fleet}"))?;
         launches.push(json!({"claim": bare(&claims.remove(found)), "fleet": fleet}));
@@ -242,7 +254,11 @@ fn bare(claim: &Value) -> Value {
     for field in ["name", "labels", "annotations"] {
         metadata.insert(field.to_owned(), claim["metadata"][field].clone());
     }
-    json!({"apiVersion": claim["apiVersion"], "kind": claim["kind"], "metadata": metadata, "spec": claim["spec"]})
+    let mut spec = claim["spec"].clone();
+    if let Some(requirements) = spec["requirements"].as_array_mut() {
+        requirements.sort_by_key(|each| each["key"].to_string());
+    }
+    json!({"apiVersion": claim["apiVersion"], "kind": claim["kind"], "metadata": metadata, "spec": spec})
 }
 
 fn world(played: &Played, names: &Names) -> Value {
@@ -263,5 +279,9 @@ fn world(played: &Played, names: &Names) -> Value {
         .iter()
         .map(|each| json!({"id": names.text(&each.id), "name": each.name}))
         .collect();
-    json!({"images": played.images, "parameters": parameters, "subnets": subnets, "securityGroups": groups})
+    let mut images = played.images.clone();
+    if let Some(images) = images.as_array_mut() {
+        images.sort_by_key(|each| each["id"].to_string());
+    }
+    json!({"images": images, "parameters": parameters, "subnets": subnets, "securityGroups": groups})
 }

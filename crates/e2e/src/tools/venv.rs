@@ -35,8 +35,7 @@ impl Workshop {
             .with_context(|| format!("cannot read {}", requirements.display()))?;
         let folder = self.cache.join(format!("moto-{:016x}", fnv1a(&[&pinned])));
         let (environment, installed) = (folder.join("venv"), folder.join("installed"));
-        let program =
-            Program { python: environment.join("bin/python"), script: sources.join("launch.py") };
+        let program = Program { python: environment.join("bin/python"), script: sources.join("launch.py") };
         if installed.exists() {
             return Ok(program);
         }
@@ -59,7 +58,9 @@ impl Workshop {
         let made = Command::new(&self.python).args(["-m", "venv"]).arg(environment).output();
         match made {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                bail!("Python 3.11 or newer with its module `venv` is needed to run moto: install it from your package manager")
+                bail!(
+                    "Python 3.11 or newer with its module `venv` is needed to run moto: install it from your package manager"
+                )
             }
             made => succeed(&made?, "making an environment for moto"),
         }

@@ -148,7 +148,8 @@ fn data(data: &LaunchTemplateData) -> Value {
     } = data;
     let user_data = base64::engine::general_purpose::STANDARD.decode(user_data).unwrap();
     let mut specifications = vec![specification("network-interface", interface_tags)];
-    specifications.extend(spot_request_tags.as_ref().map(|tags| specification("spot-instances-request", tags)));
+    specifications
+        .extend(spot_request_tags.as_ref().map(|tags| specification("spot-instances-request", tags)));
     let reservation = reservation.as_ref().map(|reservation| match reservation {
         ReservationUse::None => json!({"CapacityReservationPreference": "none"}),
         ReservationUse::Only(id) => json!({
@@ -222,7 +223,10 @@ pub(crate) fn fleet(request: &FleetRequest, content: impl Fn(&str) -> Value) -> 
         )
         .put(
             "TagSpecification",
-            ["instance", "volume", "fleet"].map(|kind| specification(kind, tags)).into_iter().collect::<Value>(),
+            ["instance", "volume", "fleet"]
+                .map(|kind| specification(kind, tags))
+                .into_iter()
+                .collect::<Value>(),
         )
         .done()
 }
