@@ -1,6 +1,8 @@
 //! Records what the original controller for AWS asks of AWS, for the tests of `providers/aws`.
 //!
 //! `cargo run -p karpenter-e2e --example record_aws` writes `crates/providers/aws/tests/data/golden/*.json`.
+//! With `-- ours PROGRAM FOLDER` it records our own program instead and writes to another folder, so that what is really
+//! sent can be laid side by side.
 //! The original listens on all interfaces, so everything runs in a network of its own: this needs `unshare`, `ip` and
 //! the right to use them.
 
@@ -14,7 +16,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use e2e::tools::{self, Tool};
 use serde_json::Value;
 
@@ -33,12 +35,18 @@ fn main() -> Result<()> {
         let error = Command::new("unshare")
             .args(["--net", "--map-root-user", "--", "sh", "-c", script, "sh"])
             .arg(this)
+            .args(std::env::args_os().skip(1))
             .env(INSIDE, "1")
             .exec();
         return Err(error).context("cannot run unshare");
     }
-    let folder = folder();
-    let played = play::play(&folder)?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (ours, folder) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => (None, folder()),
+        ["ours", program, folder] => (Some(Path::new(program)), PathBuf::from(folder)),
+        _ => bail!("expected nothing, or: ours PROGRAM FOLDER"),
+    };
+    let played = play::play(&self::folder(), ours)?;
     let golden = normal::golden(&played)?;
     for (name, value) in
         [("world", &golden.world), ("launches", &golden.launches), ("requests", &golden.requests)]

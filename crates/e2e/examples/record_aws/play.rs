@@ -32,10 +32,10 @@ pub(crate) struct Played {
 struct Play {
     plane: ControlPlane,
     moto: Moto,
-    upstream: Process,
+    controller: Process,
 }
 
-pub(crate) fn play(folder: &Path) -> Result<Played> {
+pub(crate) fn play(folder: &Path, ours: Option<&Path>) -> Result<Played> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).with_context(|| name.to_owned());
     let (cluster, pods) = (read("cluster.yaml")?, read("pods.yaml")?);
     // The address of DNS must be one of the services.
@@ -52,8 +52,8 @@ pub(crate) fn play(folder: &Path) -> Result<Played> {
     apply(&plane, &dns.to_string())?;
     apply(&plane, &cluster)?;
     let moto = Moto::start(CLUSTER, KUBERNETES)?;
-    let upstream = start_upstream(&plane, &moto)?;
-    let mut play = Play { plane, moto, upstream };
+    let controller = start(&plane, &moto, ours)?;
+    let mut play = Play { plane, moto, controller };
     play.say("classes become ready");
     play.until("all classes to be ready", |play| {
         let classes = play.list("ec2nodeclasses")?;
@@ -95,7 +95,8 @@ pub(crate) fn play(folder: &Path) -> Result<Played> {
     Ok(Played { made: play.moto.made().clone(), images, claims, classes, requests })
 }
 
-fn start_upstream(plane: &ControlPlane, moto: &Moto) -> Result<Process> {
+/// Starts the original, or our own program.
+fn start(plane: &ControlPlane, moto: &Moto, ours: Option<&Path>) -> Result<Process> {
     let [metrics, health] = free_ports()?.map(|port| port.to_string());
     let aws = moto.environment();
     let mut environment: Vec<(&str, &str)> = aws.iter().map(|(key, value)| (*key, value.as_str())).collect();
@@ -111,7 +112,10 @@ fn start_upstream(plane: &ControlPlane, moto: &Moto) -> Result<Process> {
         ("CLUSTER_CA_BUNDLE", "Y2EtYnVuZGxl"),
         ("INTERRUPTION_QUEUE", &moto.made().queue),
     ]);
-    plane.run("upstream-aws", &tools::path(Tool::UpstreamAws)?, &[], &environment)
+    match ours {
+        Some(program) => plane.run("ours", program, &["controller", "--provider", "aws"], &environment),
+        None => plane.run("upstream-aws", &tools::path(Tool::UpstreamAws)?, &[], &environment),
+    }
 }
 
 impl Play {
@@ -127,9 +131,9 @@ impl Play {
 
     fn until(&mut self, what: &str, check: impl Fn(&Self) -> Result<bool>) -> Result<()> {
         let waited = poll(what, PATIENCE, || Ok(check(self)?.then_some(())));
-        if waited.is_err() || self.upstream.exit_status()?.is_some() {
+        if waited.is_err() || self.controller.exit_status()?.is_some() {
             let objects = self.plane.kubectl(&["get", "ec2nodeclasses,nodeclaims,pods", "-o", "yaml"])?;
-            anyhow::bail!("{waited:?}\n{objects}\n{}", self.upstream.log()?);
+            anyhow::bail!("{waited:?}\n{objects}\n{}", self.controller.log()?);
         }
         Ok(())
     }

@@ -1,10 +1,5 @@
 //! Our controller with the real SDK on a real control plane, with moto as AWS and played machines.
 
-#[path = "support/ours.rs"]
-mod ours;
-#[path = "support/real.rs"]
-mod real;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -13,10 +8,11 @@ use api::provider::Provider;
 use e2e::{Component, ControlPlane, Moto, Process, free_ports, poll};
 use serde_json::{Value, json};
 
+use crate::ours::ours;
 use crate::real::{Machines, Real};
 
 const CLUSTER: &str = "walk";
-const CLUSTER_FILE: &str = include_str!("aws/walk.yaml");
+const CLUSTER_FILE: &str = include_str!("aws.yaml");
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
@@ -48,7 +44,7 @@ impl Walk {
             ("LOG_LEVEL", "debug"),
         ]);
         let arguments = ["controller", "--provider", "aws"];
-        let controller = real.plane.run("ours-aws", &ours::ours()?, &arguments, &environment)?;
+        let controller = real.plane.run("ours-aws", &ours()?, &arguments, &environment)?;
         Ok(Self { real, moto, _controller: controller })
     }
 
