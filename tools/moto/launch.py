@@ -17,6 +17,7 @@ os.environ.setdefault("AWS_ACCESS_KEY_ID", "testing")
 os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "testing")
 
 import boto3  # noqa: E402
+from moto.moto_api._internal import mock_random  # noqa: E402
 from moto.moto_server.werkzeug_app import (  # noqa: E402
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -119,6 +120,8 @@ def main():
     arguments = parser.parse_args()
 
     gaps.close()
+    # What is made at the start has the same IDs every time, those of subnets in the order of their zones.
+    mock_random.seed(4)
     front = Front(DomainDispatcherApplication(create_backend_app), arguments.region)
     server = make_server(HOST, arguments.port, front, threaded=True, request_handler=MotoRequestHandler)
     serving = threading.Thread(target=server.serve_forever)
