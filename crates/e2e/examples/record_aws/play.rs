@@ -54,7 +54,7 @@ pub(crate) fn play(folder: &Path, ours: Option<&Path>) -> Result<Played> {
     let moto = Moto::start(CLUSTER, KUBERNETES)?;
     let controller = start(&plane, &moto, ours)?;
     let mut play = Play { plane, moto, controller };
-    play.say("classes become ready");
+    say("classes become ready");
     play.until("all classes to be ready", |play| {
         let classes = play.list("ec2nodeclasses")?;
         Ok(!classes.is_empty() && classes.iter().all(|class| is_true(class, "Ready")))
@@ -62,7 +62,7 @@ pub(crate) fn play(folder: &Path, ours: Option<&Path>) -> Result<Played> {
     let classes = play.list("ec2nodeclasses")?;
     let classes = classes.iter().map(|class| (name(class), text(class, "/metadata/uid"))).collect();
 
-    play.say("pods make claims");
+    say("pods make claims");
     let wanted = pods.matches("kind: Pod").count();
     let watch = play.watch_claims()?;
     apply(&play.plane, &pods)?;
@@ -74,14 +74,14 @@ pub(crate) fn play(folder: &Path, ours: Option<&Path>) -> Result<Played> {
     let claims = first_seen(&watch.log()?)?;
     ensure!(claims.len() == wanted, "there are {} claims for {wanted} pods", claims.len());
 
-    play.say("nodes come");
+    say("nodes come");
     play.join_nodes()?;
     play.until("all instances to be tagged", |play| {
         let instances = play.moto.instances()?;
         Ok(instances.iter().all(|each| each["tags"]["karpenter.sh/nodeclaim"].is_string()))
     })?;
 
-    play.say("an interruption comes, and all goes");
+    say("an interruption comes, and all goes");
     // First, so that nothing is launched for them again.
     play.plane.kubectl(&["delete", "pods", "--all", "--grace-period=0", "--force"])?;
     play.interrupt()?;
@@ -119,11 +119,6 @@ fn start(plane: &ControlPlane, moto: &Moto, ours: Option<&Path>) -> Result<Proce
 }
 
 impl Play {
-    fn say(&self, what: &str) {
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "{what} ...");
-    }
-
     fn list(&self, kind: &str) -> Result<Vec<Value>> {
         let answer: Value = serde_json::from_str(&self.plane.kubectl(&["get", kind, "-o", "json"])?)?;
         Ok(answer["items"].as_array().cloned().unwrap_or_default())
@@ -174,6 +169,11 @@ impl Play {
             Ok(play.moto.instances()?.iter().all(|each| each["id"] != id))
         })
     }
+}
+
+fn say(what: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{what} ...");
 }
 
 fn apply(plane: &ControlPlane, manifest: &str) -> Result<()> {

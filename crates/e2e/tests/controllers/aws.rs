@@ -1,5 +1,7 @@
 //! Our controller with the real SDK on a real control plane, with moto as AWS and played machines.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
