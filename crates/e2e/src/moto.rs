@@ -83,6 +83,8 @@ impl Moto {
         let file = |name: &str| dir.path().join(name);
         let text = |path: PathBuf| path.display().to_string();
         let arguments = [
+            // Nothing is written beside the sources.
+            "-B".to_owned(),
             text(program.script),
             format!("--port={port}"),
             format!("--cluster={cluster}"),
