@@ -37,11 +37,13 @@
 mod certificates;
 mod component;
 mod control_plane;
+mod moto;
 mod poll;
 mod process;
 pub mod tools;
 
 pub use component::Component;
 pub use control_plane::{Builder, ControlPlane, free_ports};
+pub use moto::{Made, MadeSecurityGroup, MadeSubnet, Moto};
 pub use poll::poll;
 pub use process::Process;

@@ -13,6 +13,10 @@
 //! finished file is never stale.
 //! To move to another version, change it in the module's `go.mod` (for Kubernetes also in the lines that replace
 //! its staging modules) and run `go mod tidy` there.
+//!
+//! [`moto`] is the one that is not a Go program: its pinned Python packages are installed beside the others.
+
+mod venv;
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
@@ -23,6 +27,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+
+pub use venv::Program;
 
 /// How long to leave a module proxy alone after it said "429 Too Many Requests"; its window is one minute.
 const RATE_LIMIT_PAUSE: Duration = Duration::from_secs(70);
@@ -63,6 +69,8 @@ pub enum Tool {
     Kwok,
     /// The original controller with simulated nodes, whose clusters are taken over.
     Upstream,
+    /// The original controller for AWS; only recordings of its requests need it.
+    UpstreamAws,
 }
 
 /// Where a tool comes from.
@@ -85,7 +93,7 @@ impl Source {
 }
 
 impl Tool {
-    /// Every tool, in the order in which [`build_all`] builds them.
+    /// Every tool that tests run, in the order in which [`build_all`] builds them.
     pub const ALL: [Self; 9] = [
         Self::Etcd,
         Self::KubeApiserver,
@@ -110,6 +118,7 @@ impl Tool {
             Self::Helm => "helm",
             Self::Kwok => "kwok",
             Self::Upstream => "upstream-controller",
+            Self::UpstreamAws => "upstream-aws-controller",
         }
     }
 
@@ -149,13 +158,19 @@ impl Tool {
                 package: "sigs.k8s.io/karpenter/kwok",
                 duration: "about 5 minutes",
             },
+            Self::UpstreamAws => Source {
+                folder: "tools/upstream-aws",
+                module: "github.com/aws/karpenter-provider-aws",
+                package: "github.com/aws/karpenter-provider-aws/cmd/controller",
+                duration: "about 9 minutes",
+            },
         }
     }
 
     /// Linker flags: no debug information, and the version that the project's own release build would stamp.
     fn ldflags(self, version: &str, go_mod: &str) -> Result<String> {
         let stamps = match self {
-            Self::Etcd | Self::Kwok | Self::Upstream => vec![],
+            Self::Etcd | Self::Kwok | Self::Upstream | Self::UpstreamAws => vec![],
             Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => {
                 let (major, minor) = major_minor(version)?;
                 let package = "k8s.io/component-base/version";
@@ -209,9 +224,15 @@ pub fn kwok_stages() -> Result<PathBuf> {
     Workshop::from_environment()?.kwok_stages()
 }
 
+/// The moto server with our launcher; its packages are installed first if the cache does not hold them.
+pub fn moto() -> Result<Program> {
+    Workshop::from_environment()?.moto()
+}
+
 /// Builds every tool that the cache does not hold and returns their paths.
 pub fn build_all() -> Result<Vec<PathBuf>> {
     let workshop = Workshop::from_environment()?;
+    workshop.moto()?;
     Tool::ALL.into_iter().map(|tool| workshop.path(tool)).collect()
 }
 
@@ -219,6 +240,7 @@ pub fn build_all() -> Result<Vec<PathBuf>> {
 #[derive(Clone)]
 struct Workshop {
     go: PathBuf,
+    python: PathBuf,
     sources: PathBuf,
     /// Which minor version of Kubernetes' own programs, if not the newest: `1.32` is the module of `kubernetes-1.32`.
     kubernetes: Option<String>,
@@ -249,6 +271,7 @@ impl Workshop {
         };
         Ok(Self {
             go: PathBuf::from("go"),
+            python: PathBuf::from("python3"),
             sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
             kubernetes: set("KUBERNETES").map(|version| version.to_string_lossy().into_owned()),
             cache: std::path::absolute(cache)?,
@@ -266,16 +289,7 @@ impl Workshop {
             return Ok(finished);
         }
 
-        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let lock = File::create(folder.join(".lock"))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                (self.say)(&format!("waiting for another process that builds {} ...", pin.source.module));
-                lock.lock()?;
-            }
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-        }
+        let _lock = self.lock(&folder, pin.source.module)?;
         // The process that held the lock may have built it.
         if !finished.exists() {
             let partial = folder.join(format!(".{}.partial", tool.name()));
@@ -283,6 +297,21 @@ impl Workshop {
             fs::rename(&partial, &finished)?;
         }
         Ok(finished)
+    }
+
+    /// Waits until nobody else makes something in a folder, and keeps others from it as long as the lock lives.
+    fn lock(&self, folder: &Path, what: &str) -> Result<File> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let lock = File::create(folder.join(".lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                (self.say)(&format!("waiting for another process that builds {what} ..."));
+                lock.lock()?;
+            }
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        Ok(lock)
     }
 
     fn kwok_stages(&self) -> Result<PathBuf> {

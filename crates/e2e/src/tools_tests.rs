@@ -24,6 +24,7 @@ impl Fixture {
         fs::create_dir_all(dir.path().join("tools/etcd")).unwrap();
         let workshop = Workshop {
             go,
+            python: dir.path().join("python"),
             sources: dir.path().to_owned(),
             kubernetes: None,
             cache: dir.path().join("cache"),
@@ -192,4 +193,50 @@ fn an_older_kubernetes_is_the_one_with_a_folder_of_its_own() {
         "KUBERNETES=\"1.20\" is no version that can be built: expected one with a folder tools/kubernetes-VERSION, \
          or 1.36"
     );
+}
+
+impl Fixture {
+    /// A Python that makes environments of itself and whose installation is the given shell script.
+    fn with_python(install: &str) -> Self {
+        let fixture = Self::new(GO_126, "touch $out");
+        let here = fixture.dir.path().display();
+        let script = format!(
+            "#!/bin/sh\nif [ \"$2\" = venv ]; then mkdir -p $3/bin; cp {here}/python $3/bin/python; exit; fi\n\
+             echo call >>{here}/calls\n{install}\n"
+        );
+        let write = "printf %s \"$1\" >\"$2\" && chmod +x \"$2\"";
+        let python = &fixture.workshop.python;
+        assert!(
+            Command::new("sh").args(["-c", write, "sh", &script]).arg(python).status().unwrap().success()
+        );
+        fs::create_dir_all(fixture.dir.path().join("tools/moto")).unwrap();
+        fixture.pin_moto("moto==5.2.5\n");
+        fixture
+    }
+
+    fn pin_moto(&self, requirements: &str) {
+        fs::write(self.dir.path().join("tools/moto/requirements.txt"), requirements).unwrap();
+    }
+}
+
+#[test]
+fn python_packages_are_installed_once_for_their_versions() {
+    let fixture = Fixture::with_python("");
+    let first = fixture.workshop.moto().unwrap();
+    assert!(first.python.is_file());
+    assert_eq!(fixture.workshop.moto().unwrap(), first);
+    assert_eq!(fixture.calls(), 1);
+    fixture.pin_moto("moto==5.2.6\n");
+    assert_ne!(fixture.workshop.moto().unwrap().python, first.python);
+    assert_eq!(fixture.calls(), 2);
+}
+
+#[test]
+fn an_installation_that_failed_is_tried_again() {
+    let fixture = Fixture::with_python("echo no such package >&2; exit 1");
+    for calls in [1, 2] {
+        let error = fixture.workshop.moto().unwrap_err();
+        assert_eq!(format!("{error:#}"), "installing moto failed:\nno such package");
+        assert_eq!(fixture.calls(), calls);
+    }
 }

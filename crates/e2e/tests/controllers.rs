@@ -1,10 +1,14 @@
 //! Controllers as processes of their own on a real control plane: ours after the original one and the other way
-//! round, two of ours at the same time, and ours with nothing but the permissions of its chart.
+//! round, two of ours at the same time, ours with nothing but the permissions of its chart, and ours on AWS.
 //!
 //! `E2E=long` makes clusters larger and looks at them for longer.
 
+#[path = "controllers/aws.rs"]
+mod aws;
 #[path = "controllers/cluster.rs"]
 mod cluster;
+#[path = "support/ours.rs"]
+mod ours;
 #[path = "controllers/permissions.rs"]
 mod permissions;
 #[path = "support/real.rs"]

@@ -30,9 +30,14 @@ pub(crate) struct Real {
 impl Real {
     /// Starts the components, together with what the builder adds.
     pub(crate) fn start(builder: Builder, machines: Machines) -> Result<Self> {
+        Self::start_for(Provider::Kwok, builder, machines)
+    }
+
+    /// Starts the components for a cloud.
+    pub(crate) fn start_for(provider: Provider, builder: Builder, machines: Machines) -> Result<Self> {
         let builder = builder.with_scheduler().with_controller_manager();
         let plane = if machines == Machines::Kwok { builder.with_kwok() } else { builder }.start()?;
-        for definition in api::crds::documents(Provider::Kwok) {
+        for definition in api::crds::documents(provider) {
             let document = definition.document.to_string();
             plane.kubectl_with_input(&["apply", "--server-side", "--filename=-"], &document)?;
         }

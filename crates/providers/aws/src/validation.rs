@@ -153,7 +153,8 @@ pub fn fleet_check(class: &Class<'_>, template: &str, instance_type: &str, tags:
     });
     FleetRequest {
         dry_run: true,
-        context: class.spec.context.clone(),
+        // Whatever it is for, this is only a question.
+        context: None,
         templates: vec![FleetTemplate { name: template.to_owned(), overrides: overrides.collect() }],
         purchase: FleetPurchase::OnDemand { prioritized: false },
         count: 1,

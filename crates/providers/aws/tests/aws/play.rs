@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::nodeclaim::NodeClaim;
 use api::provider::Provider;
 use aws::double::{Double, Stored};
-use aws::port::{Image, SecurityGroup, TypeInZone};
+use aws::port::{Image, SecurityGroup, Services, TypeInZone};
 use aws::provider::{Aws, Setup};
 use aws::settings::AwsSettings;
 use cloud::{CloudProvider as _, Error, Instance};
@@ -50,12 +50,22 @@ impl Play {
     }
 
     pub(crate) fn with(types: &[&str], arguments: &[&str]) -> Self {
+        Self::asking(types, arguments, Double::services)
+    }
+
+    /// With something between the provider and AWS, which can be changed before anything is asked.
+    pub(crate) fn asking(
+        types: &[&str],
+        arguments: &[&str],
+        services: impl FnOnce(&Double) -> Services,
+    ) -> Self {
         let world = World::builder(1).without_scheduler().start();
         for crd in api::crds::documents(Provider::Aws) {
             world.apply(&crd.document.to_string());
         }
         let double = Double::new(world.clock());
         fill(&double, types);
+        let services = services(&double);
         let settings = settings(arguments);
         let kinds = &WATCHED;
         let cluster_state =
@@ -67,7 +77,7 @@ impl Play {
         let (metrics, events) = (Registry::for_provider(Provider::Aws), Recorder::new(Provider::Aws));
         let aws = world.block_on(async {
             let aws = Aws::new(Setup {
-                services: double.services(),
+                services,
                 region: REGION.to_owned(),
                 cluster_info: cluster(),
                 settings: AwsSettings::new(&settings).unwrap(),

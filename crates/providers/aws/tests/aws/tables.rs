@@ -9,6 +9,7 @@ fn in_sources() -> BTreeSet<String> {
         include_str!("controllers.rs"),
         include_str!("drift.rs"),
         include_str!("filters.rs"),
+        include_str!("golden.rs"),
         include_str!("instance_types.rs"),
         include_str!("interruptions.rs"),
         include_str!("launch_templates.rs"),
