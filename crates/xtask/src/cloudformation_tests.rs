@@ -259,3 +259,28 @@ fn every_message_that_the_provider_understands_is_put_into_the_queue() {
         }
     }
 }
+
+/// The words in quotation marks of a part of a source file.
+fn quoted(path: &str, from: &str, to: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    let part = text.split_once(from).unwrap().1.split_once(to).unwrap().0;
+    // Two lines can be one definition.
+    part.split(';').flat_map(|line| line.split('"').skip(1).step_by(2).take(2)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_guide_has_every_setting_and_every_reason() {
+    let guide = fs::read_to_string(root().join("docs/aws.md")).unwrap();
+    let flags = "crates/api/src/names/flags.rs";
+    let core = quoted(flags, "/// Flags of the core.", "define! {");
+    let own = quoted(flags, "pub mod aws {", "pub mod azure {");
+    assert!(core.len() > 40 && own.len() == 26, "the flags are written in another way: {core:?} {own:?}");
+    for pair in [core, own].concat().chunks(2) {
+        let row = format!("| `--{}` | `{}` |", pair[0], pair[1]);
+        assert!(guide.contains(&row), "there is no row {row}");
+    }
+    let reasons = "crates/api/src/names/reasons.rs";
+    for reason in quoted(reasons, "/// Reasons of an EC2NodeClass's conditions.", "define! {") {
+        assert!(guide.contains(&format!("`{reason}`")), "nothing is said about {reason}");
+    }
+}
