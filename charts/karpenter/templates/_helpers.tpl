@@ -85,7 +85,9 @@ annotations:
 {{- define "karpenter.spread" -}}
 {{- $selector := dict "matchLabels" (include "karpenter.selectorLabels" . | fromYaml) }}
 {{- $all := deepCopy .Values.topologySpreadConstraints }}
+{{- $otherwise := ternary "ScheduleAnyway" "DoNotSchedule" (eq .Values.provider "kwok") }}
 {{- range $all }}
+{{- if not .whenUnsatisfiable }}{{ $_ := set . "whenUnsatisfiable" $otherwise }}{{ end }}
 {{- if not .labelSelector }}{{ $_ := set . "labelSelector" $selector }}{{ end }}
 {{- end }}
 {{- toYaml $all }}

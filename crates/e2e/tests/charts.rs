@@ -90,10 +90,43 @@ fn settings_reach_the_controller_as_upstreams_chart_writes_them() -> Result<()> 
         "- name: BATCH_IDLE_DURATION\n              value: \"1s\"",
         "- name: VM_MEMORY_OVERHEAD_PERCENT\n              value: \"0.075\"",
         "resources: [ec2nodeclasses, ec2nodeclasses/status]",
+        "whenUnsatisfiable: DoNotSchedule",
     ] {
         assert!(rendered.contains(expected), "{expected} is not in\n{rendered}");
     }
     assert!(!controller("kwok", &[])?.contains("CLUSTER_NAME"));
+    Ok(())
+}
+
+#[test]
+fn every_setting_of_the_aws_provider_is_a_value_of_the_chart() -> Result<()> {
+    let values = [
+        ("CLUSTER_CA_BUNDLE", "clusterCABundle", "Y2E="),
+        ("CLUSTER_NAME", "clusterName", "other"),
+        ("CLUSTER_ENDPOINT", "clusterEndpoint", "https://a.example"),
+        ("ISOLATED_VPC", "isolatedVPC", "true"),
+        ("EKS_CONTROL_PLANE", "eksControlPlane", "true"),
+        ("VM_MEMORY_OVERHEAD_PERCENT", "vmMemoryOverheadPercent", "0.05"),
+        ("INTERRUPTION_QUEUE", "interruptionQueue", "queue"),
+        ("RESERVED_ENIS", "reservedENIs", "1"),
+        ("DISABLE_DRY_RUN", "disableDryRun", "true"),
+        ("ENABLE_ZONAL_SHIFT", "enableZonalShift", "true"),
+        ("AMI_REFRESH_INTERVAL", "amiRefreshInterval", "5m"),
+        ("SUBNET_REFRESH_INTERVAL", "subnetRefreshInterval", "2m"),
+        ("AWS_FEATURE_GATES", "awsFeatureGates.nodeClassCEL", "true"),
+    ];
+    let sets: Vec<String> =
+        values.iter().map(|(_, value, to)| format!("--set=settings.{value}={to}")).collect();
+    let rendered = controller("aws", &sets.iter().map(String::as_str).collect::<Vec<_>>())?;
+    for flag in api::names::flags::aws::ALL {
+        let (variable, _, to) = values
+            .iter()
+            .find(|(variable, ..)| *variable == flag.env)
+            .with_context(|| format!("the chart has no value for {}", flag.env))?;
+        let to = if *variable == "AWS_FEATURE_GATES" { "NodeClassCEL=true" } else { to };
+        let expected = format!("- name: {variable}\n              value: \"{to}\"");
+        assert!(rendered.contains(&expected), "{expected} is not in\n{rendered}");
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::run::{cargo, cargo_watched, require};
-use crate::{crds, instructions, layers, tidy};
+use crate::{cloudformation, crds, instructions, layers, tidy};
 
 /// All tests on a real control plane; by these variables they know that there is time for more.
 pub(crate) const E2E: [&str; 6] =
@@ -14,6 +14,7 @@ pub(crate) fn all() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     tidy::check()?;
     layers::check()?;
+    cloudformation::check()?;
     cargo(&[
         "clippy",
         "--workspace",

@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 mod bench;
 mod bench_data;
 mod ci;
+mod cloudformation;
 mod crds;
 mod differential;
 mod instructions;
@@ -21,6 +22,7 @@ cargo xtask ci              everything below, as CI does
 cargo xtask test            all tests: pure ones, then those on a real control plane
 cargo xtask e2e [--kubernetes 1.32]  only the tests on a real control plane, with all that takes long, or on an older one
 cargo xtask crds [--check]  write the CRDs into the chart, or fail if they are out of date
+cargo xtask cloudformation [--check]  write the policies of deploy/aws into its template, or fail if they are out of date
 cargo xtask layers          prove the dependency rules of ARCHITECTURE.md
 cargo xtask tidy            prove the rules for files and documents; print their sizes
 cargo xtask bench [--peer]  time plans for large clusters, with --peer side by side with upstream
@@ -56,6 +58,8 @@ fn dispatch(arguments: &[&str]) -> Result<()> {
         }
         ["crds"] => crds::write(),
         ["crds", "--check"] => crds::check(),
+        ["cloudformation"] => cloudformation::write(),
+        ["cloudformation", "--check"] => cloudformation::check(),
         ["layers"] => layers::check(),
         ["tidy"] => tidy::check(),
         ["bench"] => bench::run(false),
