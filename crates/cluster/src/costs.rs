@@ -5,7 +5,7 @@ use api::nodeclaim::NodeClaim;
 use api::shared::Requirement;
 use jiff::Timestamp;
 
-use crate::eligibility::{is_daemon, is_reschedulable};
+use crate::eligibility::{is_daemon, is_reschedulable, speaks_of_disruption};
 use crate::instance_types::InstanceType;
 use crate::objects::Pod;
 use crate::state_node::StateNode;
@@ -40,6 +40,9 @@ impl Costs {
     /// What the owner of a pod says that its eviction costs. An annotation that is there but cannot be understood
     /// counts as nothing; it does not make way for the other one.
     pub fn stated(self, pod: &Pod) -> Result<Option<i32>, InvalidCost> {
+        if !speaks_of_disruption(pod) {
+            return Ok(None);
+        }
         let read = |annotation| pod.metadata.annotations.get(annotation).map(|value| (annotation, value));
         let other = || read(annotations::POD_DELETION_COST).filter(|_| self.pod_deletion_cost);
         let Some((annotation, value)) = read(annotations::DISRUPTION_COST).or_else(other) else {

@@ -5,6 +5,7 @@ use api::names::events::{self, Event};
 use jiff::{SignedDuration, Timestamp};
 use units::GoDuration;
 
+use crate::eligibility::speaks_of_disruption;
 use crate::objects::Pod;
 
 /// What a pod asks for with the annotation `karpenter.sh/do-not-disrupt`, at a point in time.
@@ -35,6 +36,9 @@ impl DoNotDisrupt {
     /// What a pod asks for. Nodes know only `"true"`, see
     /// [`StateNode::is_protected`](crate::state_node::StateNode::is_protected).
     pub fn of(pod: &Pod, now: Timestamp) -> Self {
+        if !speaks_of_disruption(pod) {
+            return Self::Absent;
+        }
         let Some(value) = pod.metadata.annotations.get(DO_NOT_DISRUPT) else { return Self::Absent };
         if &**value == "true" {
             return Self::Active;

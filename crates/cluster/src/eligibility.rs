@@ -2,6 +2,7 @@
 //!
 //! What PodDisruptionBudgets say is in [`crate::pod_disruption_budgets`].
 
+use api::names::annotations::{DISRUPTION_COST, DO_NOT_DISRUPT, POD_DELETION_COST};
 use api::names::taints;
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,6 +13,9 @@ use crate::reason::NotPending;
 
 /// A pod that should have been gone for this long does not stop by itself.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
+
+/// What pods say about their own disruption.
+const OF_DISRUPTION: [&str; 3] = [DO_NOT_DISRUPT, DISRUPTION_COST, POD_DELETION_COST];
 
 /// Whether a pod without a node waits for one. `unseen` says whether pods count that no scheduler has looked at.
 pub fn pending(pod: &Pod, unseen: bool) -> Result<(), NotPending> {
@@ -61,6 +65,17 @@ pub fn is_stuck_terminating(pod: &Pod, now: Timestamp) -> bool {
 /// Whether a pod belongs to a DaemonSet.
 pub fn is_daemon(pod: &Pod) -> bool {
     pod.noted.map_or_else(|| pod.metadata.is_owned_by("apps/v1", "DaemonSet"), |noted| noted.is_daemon)
+}
+
+/// Whether a pod says anything about its own disruption, which few do.
+pub(crate) fn speaks_of_disruption(pod: &Pod) -> bool {
+    let look = || has_annotation_of_disruption(pod);
+    pod.noted.map_or_else(look, |noted| noted.speaks_of_disruption)
+}
+
+/// As [`speaks_of_disruption`], whatever was noted before.
+pub(crate) fn has_annotation_of_disruption(pod: &Pod) -> bool {
+    OF_DISRUPTION.iter().any(|annotation| pod.metadata.annotations.get(annotation).is_some())
 }
 
 /// Whether a pod is a node's own, which the API cannot move.

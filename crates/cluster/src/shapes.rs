@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
+use crate::eligibility::has_annotation_of_disruption;
 use crate::objects::Pod;
 use crate::objects::pod::PodSpec;
 
@@ -20,6 +21,8 @@ pub(crate) struct Noted {
     shape: u32,
     /// Whether it belongs to a DaemonSet.
     pub(crate) is_daemon: bool,
+    /// Whether it says anything about its own disruption.
+    pub(crate) speaks_of_disruption: bool,
 }
 
 /// The shapes of the pods that are there, each known by one of them.
@@ -43,6 +46,7 @@ impl Shapes {
     pub(crate) fn note(&mut self, mut pod: Arc<Pod>) -> Arc<Pod> {
         let hash = hash(&pod);
         let is_daemon = pod.metadata.is_owned_by("apps/v1", "DaemonSet");
+        let speaks_of_disruption = has_annotation_of_disruption(&pod);
         let found = self.by_looks.find(hash, |number| {
             let known = self.known[*number as usize].as_ref();
             known.is_some_and(|known| known.hash == hash && same(&known.pod, &pod, false))
@@ -51,14 +55,14 @@ impl Shapes {
             if let Some(known) = &mut self.known[number as usize] {
                 known.uses += 1;
             }
-            Arc::make_mut(&mut pod).noted = Some(Noted { shape: number, is_daemon });
+            Arc::make_mut(&mut pod).noted = Some(Noted { shape: number, is_daemon, speaks_of_disruption });
             return pod;
         }
         let number = self.free.pop().unwrap_or_else(|| {
             self.known.push(None);
             u32::try_from(self.known.len() - 1).expect("fewer than four billion pods")
         });
-        Arc::make_mut(&mut pod).noted = Some(Noted { shape: number, is_daemon });
+        Arc::make_mut(&mut pod).noted = Some(Noted { shape: number, is_daemon, speaks_of_disruption });
         self.known[number as usize] = Some(Known { hash, pod: Arc::clone(&pod), uses: 1 });
         let known = &self.known;
         self.by_looks.insert_unique(hash, number, |number| {

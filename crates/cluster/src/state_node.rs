@@ -58,23 +58,17 @@ pub fn join<'a>(
             reason
         } else if id.is_empty() {
             Reason::NotLaunched
-        } else if joined.get(id).is_some_and(|state| state.claim.is_some()) {
-            Reason::Duplicate { field: "status.providerID", value: id.into() }
-        } else {
-            joined.entry(id).or_default().claim = Some(claim);
+        } else if take(&mut joined.entry(id).or_default().claim, claim) {
             continue;
+        } else {
+            Reason::Duplicate { field: "status.providerID", value: id.into() }
         };
         ignore("NodeClaim", claim.metadata.name.as_deref().unwrap_or_default(), reason);
     }
     for node in nodes {
         let reason = match node_provider_id(node) {
-            Ok(id) if joined.get(id).is_some_and(|state| state.node.is_some()) => {
-                Reason::Duplicate { field: "spec.providerID", value: id.into() }
-            }
-            Ok(id) => {
-                joined.entry(id).or_default().node = Some(node);
-                continue;
-            }
+            Ok(id) if take(&mut joined.entry(id).or_default().node, node) => continue,
+            Ok(id) => Reason::Duplicate { field: "spec.providerID", value: id.into() },
             Err(reason) => reason,
         };
         ignore("Node", &node.metadata.name, reason);
@@ -83,6 +77,13 @@ pub fn join<'a>(
     all.nodes = joined.into_values().collect();
     all.nodes.sort_by_cached_key(|state| (!state.is_settled(), state.name()));
     all
+}
+
+/// Fills a place unless it is taken, and says whether it did.
+fn take<T>(place: &mut Option<T>, value: T) -> bool {
+    let free = place.is_none();
+    place.get_or_insert(value);
+    free
 }
 
 /// The instance of a claim; empty while it is not launched.
