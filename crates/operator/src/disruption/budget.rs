@@ -8,6 +8,7 @@ use api::names::metrics::{NODEPOOLS_ALLOWED_DISRUPTIONS, NODEPOOLS_NODES_CONSUMI
 use api::nodepool::{DisruptionReason, NodePool};
 use api::validation::budget::{ParsedBudget, allowed_disruptions};
 use cluster::state::State;
+use cluster::state_node::StateNode;
 use jiff::Timestamp;
 use runtime::events::About;
 
@@ -45,9 +46,11 @@ impl Budget {
 /// Budgets by the names of pools.
 pub(crate) type Budgets = BTreeMap<Box<str>, Budget>;
 
-/// How many nodes of each pool may be disrupted for a reason. Instances in `leaving` are taken as on their way out.
+/// How many nodes of each pool may be disrupted for a reason. `nodes` are all of the state; instances in `leaving`
+/// are taken as on their way out.
 pub(crate) fn budgets(
     state: &State,
+    nodes: &[StateNode<'_>],
     reason: DisruptionReason,
     leaving: &BTreeSet<Box<str>>,
     now: Timestamp,
@@ -60,7 +63,7 @@ pub(crate) fn budgets(
             (name.into(), budget)
         })
         .collect();
-    for node in state.state_nodes() {
+    for node in nodes {
         let counts = node.is_managed()
             && (node.is_initialized() || node.is_rebooting())
             && !node.is_instance_terminating();

@@ -84,7 +84,7 @@ pub(crate) fn glance<'m>(
             }
         }
         if !view.candidates.is_empty() {
-            view.budgets = budgets(state, method.reason().0, look.leaving, look.now);
+            view.budgets = budgets(state, &nodes, method.reason().0, look.leaving, look.now);
         }
         glance.views.push(view);
     }

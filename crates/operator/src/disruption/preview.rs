@@ -127,6 +127,17 @@ pub fn preview(state: &State, types: &Types, settings: &Arc<Settings>, now: Time
     preview
 }
 
+/// How many nodes there is something to do about, as the methods see it: all that a pass works out while nothing has
+/// changed since it found nothing to do.
+pub fn eligible(state: &State, types: &Types, settings: &Settings, now: Timestamp) -> usize {
+    let all = methods(settings.gates);
+    let costs = Costs { pod_deletion_cost: !settings.gates.pod_deletion_cost_management };
+    let none = BTreeSet::new();
+    let look = Look { types, taken: &none, leaving: &none, costs, now };
+    let seen = glance(state, all.iter().map(AsRef::as_ref), look);
+    seen.views.iter().map(|view| view.candidates.len()).max().unwrap_or_default()
+}
+
 /// What would happen if some nodes went, whatever keeps them. Fails with the names of nodes that are not known.
 pub fn without_nodes(
     state: &State,
@@ -209,7 +220,7 @@ fn price(state: &State, types: &Types) -> f64 {
 }
 
 /// The state in which every node that was quiet for long enough says so. Files need not say it.
-fn settled(state: &State, now: Timestamp) -> State {
+pub fn settled(state: &State, now: Timestamp) -> State {
     let mut settled = state.clone();
     for claim in state.node_claims.values() {
         let pool = claim.metadata.labels.as_ref().and_then(|all| all.get(api::names::labels::NODEPOOL));

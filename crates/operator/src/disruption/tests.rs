@@ -292,7 +292,7 @@ fn allowed(nodes: &[(Value, Value)], budgets_of_pool: &Value, marked: &[&str]) -
     }
     let mut state = state(&objects);
     state.mark_for_deletion(marked.iter().copied());
-    let all = budgets(&state, DisruptionReason::Empty, &BTreeSet::new(), now());
+    let all = budgets(&state, &state.state_nodes(), DisruptionReason::Empty, &BTreeSet::new(), now());
     let budget = &all["p"];
     (budget.nodes, budget.allowed, budget.disrupting, budget.left())
 }
@@ -341,7 +341,8 @@ fn repair_is_not_kept_from_work_by_what_it_is_for() {
     let mut objects = vec![pool_object("p", &json!({}))];
     objects.extend(node_objects("n0", "p", &down, &json!({})));
     let state = state(&objects);
-    let disrupting = |reason| budgets(&state, reason, &BTreeSet::new(), now())["p"].disrupting;
+    let disrupting =
+        |reason| budgets(&state, &state.state_nodes(), reason, &BTreeSet::new(), now())["p"].disrupting;
     assert_eq!(disrupting(DisruptionReason::Unhealthy), 0);
     assert_eq!(disrupting(DisruptionReason::Drifted), 1);
 }
@@ -354,7 +355,9 @@ fn what_waits_takes_of_the_budget() {
     }
     let mut state = state(&objects);
     let leaving = BTreeSet::from(["kwok://n0".into()]);
-    let left = |state: &State| budgets(state, DisruptionReason::Empty, &leaving, now())["p"].left();
+    let left = |state: &State| {
+        budgets(state, &state.state_nodes(), DisruptionReason::Empty, &leaving, now())["p"].left()
+    };
     assert_eq!(left(&state), 1);
     // Once it is under way it counts once.
     state.mark_for_deletion(["kwok://n0"]);

@@ -73,6 +73,7 @@ fn nodes_of_others_do_not_count_in_budgets() {
     }
     // It only bears the label.
     objects.push(node_objects("n2", "p", &json!({}), &json!({}))[0].clone());
-    let all = budgets(&state(&objects), DisruptionReason::Empty, &BTreeSet::new(), now());
+    let state = state(&objects);
+    let all = budgets(&state, &state.state_nodes(), DisruptionReason::Empty, &BTreeSet::new(), now());
     assert_eq!((all["p"].nodes, all["p"].allowed), (2, 2));
 }

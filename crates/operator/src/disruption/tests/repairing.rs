@@ -213,7 +213,7 @@ fn a_node_that_vanishes_while_it_boots_counts_as_disrupted() {
     let [_, claim] = node_objects("n1", "p", &json!({}), &of_claim);
     let state = state(&[pool_object("p", &json!({})), claim]);
     for reason in [DisruptionReason::Unhealthy, DisruptionReason::Empty] {
-        let budgets = budgets(&state, reason, &BTreeSet::new(), now());
+        let budgets = budgets(&state, &state.state_nodes(), reason, &BTreeSet::new(), now());
         assert_eq!((budgets["p"].nodes, budgets["p"].disrupting), (1, 1));
     }
 }
