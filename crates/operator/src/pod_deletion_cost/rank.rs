@@ -161,8 +161,9 @@ fn classify(
     let search = Search { types, queued: &queued, class: Class::Graceful, costs, now };
     let found = candidate::find(state, search).candidates;
     let candidates: BTreeSet<&str> = found.iter().map(|candidate| &*candidate.provider_id).collect();
-    let mut drifted = budget::budgets(state, DisruptionReason::Drifted, &queued, now);
-    let mut normal = budget::budgets(state, DisruptionReason::Underutilized, &queued, now);
+    let all = state.state_nodes();
+    let mut drifted = budget::budgets(state, &all, DisruptionReason::Drifted, &queued, now);
+    let mut normal = budget::budgets(state, &all, DisruptionReason::Underutilized, &queued, now);
     let take = |budgets: &mut Budgets, pool: &str| budgets.get_mut(pool).is_some_and(budget::Budget::take);
     let classified = nodes.iter().map(|(_, node)| {
         if node.is_marked_for_deletion() || is_disrupted(node) {

@@ -107,7 +107,8 @@ fn what_is_left_after_a_while_goes() {
         for name in ["p0-n0", "p0-n1", "p0-n2"] {
             objects.extend(node_objects(name, "p0", &json!({}), &json!({})));
         }
-        budgets(&crate::testing::state(&objects), DisruptionReason::Empty, &none, now())
+        let state = crate::testing::state(&objects);
+        budgets(&state, &state.state_nodes(), DisruptionReason::Empty, &none, now())
     };
     let left = |validated: Result<Command, _>| validated.map(|it: Command| it.candidates.len());
     assert_eq!(left(validate(all, &mut budget("100%"))), Ok(3));
