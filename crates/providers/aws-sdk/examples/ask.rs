@@ -190,6 +190,6 @@ async fn messages(services: &Services, given: &Given) {
     one("unknown queue", sqs.queue_url("nowhere").await);
     let Some(url) = one("queue", sqs.queue_url(&given.queue).await) else { return };
     for message in list("messages", sqs.receive(&url).await) {
-        one("delete message", sqs.delete(&url, &message.receipt).await);
+        one("delete message", sqs.delete(&url, &[message.receipt.clone()]).await);
     }
 }
