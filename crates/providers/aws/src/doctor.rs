@@ -11,7 +11,6 @@ mod queue;
 mod quotas;
 mod tries;
 
-use std::future::Future;
 use std::time::Duration;
 
 use api::aws::EC2NodeClass;

@@ -51,10 +51,12 @@ pub(super) fn report(queue: Option<&Queue>) -> Vec<Check> {
     let about = format!("interruption queue {name}");
     if let Err(error) = url {
         let advice = "create it (deploy/aws has it in both forms), or name another one with --interruption-queue; it is a name, not a URL";
-        return vec![match error.is_not_found() {
-            true => Check::bad(about, "there is no such queue in this region", advice),
-            false => Check::bad(about, error.to_string(), advice),
-        }];
+        let message = if error.is_not_found() {
+            "there is no such queue in this region".to_owned()
+        } else {
+            error.to_string()
+        };
+        return vec![Check::bad(about, message, advice)];
     }
     match attributes {
         Some(Ok(attributes)) => of_attributes(&about, attributes),

@@ -183,8 +183,7 @@ impl Sqs for Double {
                 return Err(Error::new(operation, "TooManyEntriesInBatchRequest", "at most ten"));
             }
             let known = |receipt: &String| {
-                let queue = world.queue.iter().flatten();
-                queue.into_iter().any(|message| &message.receipt == receipt)
+                world.queue.iter().flatten().any(|message| &message.receipt == receipt)
             };
             let wrong = receipts.iter().filter(|receipt| !known(receipt));
             let invalid = || Error::new(operation, "ReceiptHandleIsInvalid", "there is no such receipt");
