@@ -44,7 +44,10 @@ fn an_aws_that_does_not_answer_is_said_once() {
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
     ];
     let text = complaint(AWS, &variables);
-    assert!(text.starts_with("error: asking AWS who we are: sts:GetCallerIdentity, dispatch failure"), "{text}");
+    assert!(
+        text.starts_with("error: asking AWS who we are: sts:GetCallerIdentity, dispatch failure"),
+        "{text}"
+    );
 }
 
 #[test]

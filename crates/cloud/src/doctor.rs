@@ -55,11 +55,7 @@ impl Check {
     }
 
     /// Something works less well, or could not be found out.
-    pub fn warning(
-        about: impl Into<String>,
-        message: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
+    pub fn warning(about: impl Into<String>, message: impl Into<String>, advice: impl Into<String>) -> Self {
         let (about, message, advice) = (about.into(), message.into(), advice.into());
         Self { level: Level::Warning, about, message, advice }
     }

@@ -241,8 +241,7 @@ fn terraform_reads_the_same_files_and_fills_in_all_names() {
         let name = name.trim_end_matches(".json");
         assert!(terraform.contains(&format!("\"{name}\"")), "{name}");
     }
-    for name in
-        ["ClusterName", "Partition", "Region", "AccountId", "NodeRole", "ControllerRole", "QueueName"]
+    for name in ["ClusterName", "Partition", "Region", "AccountId", "NodeRole", "ControllerRole", "QueueName"]
     {
         assert!(terraform.lines().any(|line| line.trim_start().starts_with(&format!("{name} "))), "{name}");
     }

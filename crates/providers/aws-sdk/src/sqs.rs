@@ -91,9 +91,8 @@ fn refused(failed: BatchResultErrorEntry, receipts: &[String]) -> Option<(String
 
 fn attributes(answer: &GetQueueAttributesOutput) -> QueueAttributes {
     let text = |name: &QueueAttributeName| answer.attributes.as_ref().and_then(|all| all.get(name)).cloned();
-    let number = |name: &QueueAttributeName| {
-        text(name).and_then(|text| text.parse().ok()).unwrap_or_default()
-    };
+    let number =
+        |name: &QueueAttributeName| text(name).and_then(|text| text.parse().ok()).unwrap_or_default();
     QueueAttributes {
         waiting: number(&QueueAttributeName::ApproximateNumberOfMessages),
         in_flight: number(&QueueAttributeName::ApproximateNumberOfMessagesNotVisible),

@@ -172,7 +172,9 @@ pub async fn examine(services: &Services, subject: &Subject, now: Timestamp) -> 
 
 fn of_identity(identity: &Result<CallerIdentity, Error>) -> Check {
     match identity {
-        Ok(CallerIdentity { account, arn }) => Check::good("credentials", format!("account {account}, {arn}")),
+        Ok(CallerIdentity { account, arn }) => {
+            Check::good("credentials", format!("account {account}, {arn}"))
+        }
         Err(error) if error.is_unknown_caller() => Check::bad(
             "credentials",
             error.to_string(),

@@ -32,7 +32,10 @@ pub(super) async fn answer(client: &Client, trial: &Trial) -> Error {
         Trial::List(listing) => list(client, *listing, action).await,
         Trial::CreateLaunchTemplate(all) => {
             let request = client.create_launch_template();
-            tried!(action, template(request).set_tag_specifications(tag_specifications(&["launch-template"], all)))
+            tried!(
+                action,
+                template(request).set_tag_specifications(tag_specifications(&["launch-template"], all))
+            )
         }
         Trial::DeleteLaunchTemplate(id) => {
             tried!(action, client.delete_launch_template().launch_template_id(id))

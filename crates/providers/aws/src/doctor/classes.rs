@@ -56,9 +56,8 @@ pub(super) async fn look<'a>(
     let subnet_queries = selectors::subnet_queries(&spec.subnet_selector_terms);
     let group_queries = selectors::security_group_queries(&spec.security_group_selector_terms);
     let ec2 = &services.ec2;
-    let subnets = join_all(
-        subnet_queries.iter().map(|filters| patiently("ec2:DescribeSubnets", ec2.subnets(filters))),
-    );
+    let subnets =
+        join_all(subnet_queries.iter().map(|filters| patiently("ec2:DescribeSubnets", ec2.subnets(filters))));
     let groups = join_all(
         group_queries
             .iter()
@@ -99,9 +98,7 @@ async fn profile(services: &Services, class: &EC2NodeClass, isolated: bool) -> P
             Profile::Own(patiently("iam:GetInstanceProfile", iam.instance_profile(name)).await)
         }
         (None, Some(_)) if isolated => Profile::Role(None),
-        (None, Some(role)) => {
-            Profile::Role(Some(patiently("iam:GetRole", iam.role(role_name(role))).await))
-        }
+        (None, Some(role)) => Profile::Role(Some(patiently("iam:GetRole", iam.role(role_name(role))).await)),
         (None, None) => Profile::Missing,
     }
 }
@@ -220,11 +217,9 @@ impl Look<'_> {
         let role = self.class.spec.role.as_deref().unwrap_or_default();
         let unseen = "the policy doctor allows it; it is not needed for anything else";
         match &self.profile {
-            Profile::Missing => Check::bad(
-                about,
-                "neither spec.role nor spec.instanceProfile is set",
-                "set one of them",
-            ),
+            Profile::Missing => {
+                Check::bad(about, "neither spec.role nor spec.instanceProfile is set", "set one of them")
+            }
             Profile::Own(Ok(profile)) if profile.roles.is_empty() => Check::bad(
                 about,
                 format!("instance profile {:?} has no role, so that nodes cannot join", profile.name),
@@ -322,12 +317,7 @@ mod tests {
     use super::*;
 
     fn subnet(id: &str, free: i64) -> Subnet {
-        Subnet {
-            id: id.to_owned(),
-            zone: "z".to_owned(),
-            available_addresses: free,
-            ..Subnet::default()
-        }
+        Subnet { id: id.to_owned(), zone: "z".to_owned(), available_addresses: free, ..Subnet::default() }
     }
 
     #[test]

@@ -167,7 +167,10 @@ mod tests {
         ] {
             assert_eq!(noted(action, code, "")[action], Outcome::Allowed, "{action}");
         }
-        assert!(matches!(noted("ec2:RunInstances", "InvalidParameterValue", "")["ec2:RunInstances"], Outcome::Unknown(_)));
+        assert!(matches!(
+            noted("ec2:RunInstances", "InvalidParameterValue", "")["ec2:RunInstances"],
+            Outcome::Unknown(_)
+        ));
         assert!(matches!(noted("eks:DescribeCluster", "", "")["eks:DescribeCluster"], Outcome::Unknown(_)));
     }
 
@@ -177,9 +180,18 @@ mod tests {
         let outcomes = noted("ec2:RunInstances", "UnauthorizedOperation", message);
         let why = "no identity-based policy allows the iam:PassRole action";
         assert_eq!(outcomes["iam:PassRole"], Outcome::Denied(why.to_owned()));
-        assert!(matches!(&outcomes["ec2:RunInstances"], Outcome::Unknown(why) if why.contains("iam:PassRole")));
-        let plain = noted("ec2:CreateTags", "UnauthorizedOperation", "You are not authorized to perform this operation.");
-        assert_eq!(plain["ec2:CreateTags"], Outcome::Denied("You are not authorized to perform this operation".to_owned()));
+        assert!(
+            matches!(&outcomes["ec2:RunInstances"], Outcome::Unknown(why) if why.contains("iam:PassRole"))
+        );
+        let plain = noted(
+            "ec2:CreateTags",
+            "UnauthorizedOperation",
+            "You are not authorized to perform this operation.",
+        );
+        assert_eq!(
+            plain["ec2:CreateTags"],
+            Outcome::Denied("You are not authorized to perform this operation".to_owned())
+        );
     }
 
     #[test]
@@ -210,7 +222,9 @@ mod tests {
         let missing = found.iter().find(|check| check.level == Level::Bad).unwrap();
         assert_eq!(missing.message, "missing (no policy allows it), so nothing can be launched");
         assert!(missing.advice.contains("deploy/aws/policies/node-lifecycle.json"));
-        let unknown = found.iter().find(|check| check.about == "policy iam-integration" && check.level == Level::Warning);
+        let unknown = found
+            .iter()
+            .find(|check| check.about == "policy iam-integration" && check.level == Level::Warning);
         assert!(unknown.unwrap().message.contains("iam:PassRole, iam:TagInstanceProfile"));
     }
 

@@ -62,7 +62,11 @@ pub(super) fn report(queue: Option<&Queue>) -> Vec<Check> {
         Some(Ok(attributes)) => of_attributes(&about, attributes),
         Some(Err(error)) if error.is_denied() => {
             let message = "it is there; what it is like may not be asked for";
-            vec![Check::warning(about, message, "the policy doctor allows it; it is not needed for anything else")]
+            vec![Check::warning(
+                about,
+                message,
+                "the policy doctor allows it; it is not needed for anything else",
+            )]
         }
         Some(Err(error)) => vec![Check::warning(about, error.to_string(), "")],
         None => Vec::new(),

@@ -73,8 +73,7 @@ fn kind(instance_type: &str) -> Option<Kind> {
 
 /// How many virtual processors of each quota are used. Types that EC2 did not describe count nothing.
 fn used(instances: &[Instance], types: &[InstanceTypeInfo]) -> BTreeMap<&'static str, u32> {
-    let processors: BTreeMap<&str, u32> =
-        types.iter().map(|info| (info.name.as_str(), info.vcpus)).collect();
+    let processors: BTreeMap<&str, u32> = types.iter().map(|info| (info.name.as_str(), info.vcpus)).collect();
     let mut used = BTreeMap::new();
     for instance in instances {
         let is_spot = match instance.lifecycle.as_deref() {
@@ -138,7 +137,9 @@ fn of_quota(quota: &Quota, used: u32) -> Check {
     let Quota { code, name, value } = quota;
     let about = format!("quota {code}");
     let message = format!("{used} of {value} vCPUs are used, {name}");
-    let advice = format!("ask for more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value …");
+    let advice = format!(
+        "ask for more: aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {code} --desired-value …"
+    );
     let used = f64::from(used);
     if used >= *value {
         Check::bad(about, message, advice)
@@ -210,12 +211,15 @@ mod tests {
     fn a_quota_is_good_nearly_used_or_used() {
         let instances: Vec<Instance> = (0..4).map(|_| instance("m5.large", None)).collect();
         let types = [info("m5.large", 2)];
-        for (value, level) in [(100.0, Level::Good), (10.0, Level::Warning), (8.0, Level::Bad), (0.0, Level::Bad)] {
+        for (value, level) in
+            [(100.0, Level::Good), (10.0, Level::Warning), (8.0, Level::Bad), (0.0, Level::Bad)]
+        {
             let checks = report(&Ok(vec![quota("L-1216C47A", value)]), &instances, &types);
             assert_eq!((checks.len(), checks[0].level), (1, level), "{value}");
             assert!(checks[0].message.contains("8 of"), "{}", checks[0].message);
         }
-        let quotas = Ok(vec![quota("L-1216C47A", 100.0), quota("L-417A185B", 0.0), quota("L-DB2E81BA", 64.0)]);
+        let quotas =
+            Ok(vec![quota("L-1216C47A", 100.0), quota("L-417A185B", 0.0), quota("L-DB2E81BA", 64.0)]);
         let checks = report(&quotas, &instances, &types);
         assert_eq!(checks.len(), 2, "{checks:?}");
         assert!(checks[1].message.ends_with("name of L-417A185B") && checks[1].level == Level::Good);

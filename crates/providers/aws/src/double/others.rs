@@ -182,9 +182,8 @@ impl Sqs for Double {
             if receipts.len() > MOST_AT_ONCE {
                 return Err(Error::new(operation, "TooManyEntriesInBatchRequest", "at most ten"));
             }
-            let known = |receipt: &String| {
-                world.queue.iter().flatten().any(|message| &message.receipt == receipt)
-            };
+            let known =
+                |receipt: &String| world.queue.iter().flatten().any(|message| &message.receipt == receipt);
             let wrong = receipts.iter().filter(|receipt| !known(receipt));
             let invalid = || Error::new(operation, "ReceiptHandleIsInvalid", "there is no such receipt");
             let wrong: Vec<(String, Error)> = wrong.map(|receipt| (receipt.clone(), invalid())).collect();
@@ -200,9 +199,8 @@ impl Sqs for Double {
         let now = self.clock.now();
         self.answer("sqs:GetQueueAttributes", queue_url.to_owned(), move |world| {
             let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-            let is_hidden = |message: &&Message| {
-                world.invisible.get(&message.receipt).is_some_and(|until| *until > now)
-            };
+            let is_hidden =
+                |message: &&Message| world.invisible.get(&message.receipt).is_some_and(|until| *until > now);
             let all = world.queue.as_ref().map_or(0, std::collections::VecDeque::len);
             let in_flight = world.queue.iter().flatten().filter(is_hidden).count();
             Ok(QueueAttributes {

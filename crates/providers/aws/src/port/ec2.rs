@@ -6,8 +6,7 @@ use jiff::Timestamp;
 use super::{
     CapacityReservation, Error, FleetRequest, FleetResult, Image, ImageQuery, Instance, InstanceStatus,
     InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery, LaunchTemplateRef, NewLaunchTemplate,
-    PlacementGroup, PlacementGroupQuery, RunInstancesCheck, SecurityGroup, StateChange, Subnet, Tags,
-    Trial,
+    PlacementGroup, PlacementGroupQuery, RunInstancesCheck, SecurityGroup, StateChange, Subnet, Tags, Trial,
 };
 
 /// What things must be like to be listed: the attribute has one of the values.

@@ -136,11 +136,8 @@ fn put_in_force(play: &Play, overlays: &Overlays, specs: &[Value]) {
         .collect();
     let pool = pool();
     let types = play.world.block_on(play.aws.instance_types(&pool)).unwrap();
-    let evaluation = evaluate(
-        Provider::Aws,
-        &objects.iter().collect::<Vec<_>>(),
-        &[PoolTypes { pool: &pool, types }],
-    );
+    let evaluation =
+        evaluate(Provider::Aws, &objects.iter().collect::<Vec<_>>(), &[PoolTypes { pool: &pool, types }]);
     assert!(evaluation.rejections.iter().all(Option::is_none), "{:?}", evaluation.rejections);
     overlays.replace(evaluation.in_force);
 }
@@ -150,12 +147,14 @@ fn a158_overlays_decide_what_is_launched() {
     let overlays = Overlays::new(Provider::Aws);
     let mut play = Play::overlaid(&["m5.large", "m5.xlarge", "c5.large"], &overlays);
     play.ready_class("default", &json!({}), &json!({}));
-    assert!(play.create(&claim(&[ON_DEMAND_ONLY])).is_err(), "nobody knows yet what the pool can choose from");
+    assert!(
+        play.create(&claim(&[ON_DEMAND_ONLY])).is_err(),
+        "nobody knows yet what the pool can choose from"
+    );
     put_in_force(&play, &overlays, &[]);
     assert_eq!(instance_type(&play.create(&claim(&[ON_DEMAND_ONLY])).unwrap()), "c5.large", "the cheapest");
-    let of_type = |name: &str| {
-        json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [name]}])
-    };
+    let of_type =
+        |name: &str| json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [name]}]);
     put_in_force(
         &play,
         &overlays,

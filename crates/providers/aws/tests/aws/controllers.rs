@@ -250,7 +250,8 @@ fn a167_a_class_that_becomes_wrong_stops_its_launches_and_nothing_else() {
         assert_ne!(play.condition("default", "Ready").0, "True", "{condition}");
         assert!(matches!(play.create(&claim(&[])), Err(Error::NodeClassNotReady(_))), "{condition}");
         // Nodes stay, and are looked after.
-        let running = |play: &Play, id: &str| play.double.change(|world| world.running().any(|each| each.id == id));
+        let running =
+            |play: &Play, id: &str| play.double.change(|world| world.running().any(|each| each.id == id));
         assert!(running(&play, &first) && running(&play, &second), "{condition}");
         assert!(!play.is_ending("one") && !play.is_ending("two"), "{condition}");
         let ended: api::nodeclaim::NodeClaim = serde_json::from_value(play.claim("one")).unwrap();

@@ -115,8 +115,12 @@ fn a231_exactly_what_is_missing_is_listed_with_where_it_comes_from() {
         "User: x is not authorized to perform: iam:PassRole on resource: y because no policy allows it. Encoded authorization failure message: z",
         Times::Always,
     );
-    let report = look(&play, &subject(vec![node_class("default", &json!({"instanceProfile": "p", "role": null}))]));
-    assert_eq!(message(&report, "permission iam:PassRole"), "missing (no policy allows it), so nothing can be launched");
+    let report =
+        look(&play, &subject(vec![node_class("default", &json!({"instanceProfile": "p", "role": null}))]));
+    assert_eq!(
+        message(&report, "permission iam:PassRole"),
+        "missing (no policy allows it), so nothing can be launched"
+    );
 }
 
 #[test]
@@ -151,13 +155,48 @@ fn a233_every_class_says_what_it_lacks() {
         world.profiles.insert("empty".to_owned(), aws::port::InstanceProfile::default());
     });
     let cases = [
-        ("no-subnets", json!({"subnetSelectorTerms": [{"tags": {"no": "no"}}]}), "subnets", "subnetSelectorTerms"),
-        ("no-groups", json!({"securityGroupSelectorTerms": [{"name": "no"}]}), "security groups", "securityGroupSelectorTerms"),
-        ("no-image", json!({"amiSelectorTerms": [{"id": "ami-0123456789abcdef0"}]}), "images", "amiSelectorTerms"),
-        ("old-alias", json!({"amiFamily": "AL2", "amiSelectorTerms": [{"alias": "al2@latest"}]}), "images", "al2023@latest"),
-        ("no-role", json!({"role": "nobody"}), "instance profile", "role \"nobody\" of spec.role does not exist"),
-        ("no-profile", json!({"role": null, "instanceProfile": "gone"}), "instance profile", "instance profile \"gone\" does not exist"),
-        ("no-role-in-it", json!({"role": null, "instanceProfile": "empty"}), "instance profile", "has no role"),
+        (
+            "no-subnets",
+            json!({"subnetSelectorTerms": [{"tags": {"no": "no"}}]}),
+            "subnets",
+            "subnetSelectorTerms",
+        ),
+        (
+            "no-groups",
+            json!({"securityGroupSelectorTerms": [{"name": "no"}]}),
+            "security groups",
+            "securityGroupSelectorTerms",
+        ),
+        (
+            "no-image",
+            json!({"amiSelectorTerms": [{"id": "ami-0123456789abcdef0"}]}),
+            "images",
+            "amiSelectorTerms",
+        ),
+        (
+            "old-alias",
+            json!({"amiFamily": "AL2", "amiSelectorTerms": [{"alias": "al2@latest"}]}),
+            "images",
+            "al2023@latest",
+        ),
+        (
+            "no-role",
+            json!({"role": "nobody"}),
+            "instance profile",
+            "role \"nobody\" of spec.role does not exist",
+        ),
+        (
+            "no-profile",
+            json!({"role": null, "instanceProfile": "gone"}),
+            "instance profile",
+            "instance profile \"gone\" does not exist",
+        ),
+        (
+            "no-role-in-it",
+            json!({"role": null, "instanceProfile": "empty"}),
+            "instance profile",
+            "has no role",
+        ),
         ("neither", json!({"role": null}), "instance profile", "neither spec.role nor spec.instanceProfile"),
     ];
     let classes = cases.iter().map(|(name, spec, ..)| node_class(name, spec)).collect();
@@ -169,7 +208,9 @@ fn a233_every_class_says_what_it_lacks() {
         let bad: Vec<&str> = report
             .checks
             .iter()
-            .filter(|check| check.about.starts_with(&format!("EC2NodeClass {name},")) && check.level == Level::Bad)
+            .filter(|check| {
+                check.about.starts_with(&format!("EC2NodeClass {name},")) && check.level == Level::Bad
+            })
             .map(|check| check.about.as_str())
             .collect();
         assert_eq!(bad, [about.as_str()], "one mistake is one line");
@@ -223,7 +264,11 @@ fn a235_the_queue_and_the_quotas_are_looked_at() {
         "{}",
         report.text()
     );
-    assert_eq!(play.double.change(|world| world.queue.as_ref().map(VecDeque::len)), Some(1), "nothing is deleted");
+    assert_eq!(
+        play.double.change(|world| world.queue.as_ref().map(VecDeque::len)),
+        Some(1),
+        "nothing is deleted"
+    );
     play.double.change(|world| world.queue = None);
     let report = look(&play, &subject(classes()));
     assert_eq!(message(&report, "interruption queue queue"), "there is no such queue in this region");

@@ -25,9 +25,9 @@ fn play(types: &[&str]) -> Play {
 #[test]
 fn a240_questions_about_one_instance_are_one_and_an_error_is_for_everybody() {
     let mut play = play(&["m5.large"]);
-    let ids: Vec<String> = (0..3).map(|number| play.node(&format!("claim-{number}"), &[ON_DEMAND_ONLY])).collect();
-    let known: Vec<String> =
-        ids.iter().map(|id| format!("aws:///{}/{id}", ZONES[0])).collect();
+    let ids: Vec<String> =
+        (0..3).map(|number| play.node(&format!("claim-{number}"), &[ON_DEMAND_ONLY])).collect();
+    let known: Vec<String> = ids.iter().map(|id| format!("aws:///{}/{id}", ZONES[0])).collect();
     // A process that has just started knows nothing and must ask.
     let instances = play.double.change(|world| world.instances.clone());
     let mut other = Play::new(&["m5.large"]);
@@ -54,9 +54,14 @@ fn a240_questions_about_one_instance_are_one_and_an_error_is_for_everybody() {
 fn a241_a_termination_that_fails_is_counted_and_tried_again() {
     let mut play = play(&["m5.large"]);
     let mut known = claim(&[]);
-    known.status =
-        play.create(&claim(&[ON_DEMAND_ONLY, ("topology.kubernetes.io/zone", "In", &[ZONES[0]])])).unwrap().status;
-    play.double.fail_with(AwsError::new("ec2:TerminateInstances", "InternalError", "no").by_server(), Times::Next(1));
+    known.status = play
+        .create(&claim(&[ON_DEMAND_ONLY, ("topology.kubernetes.io/zone", "In", &[ZONES[0]])]))
+        .unwrap()
+        .status;
+    play.double.fail_with(
+        AwsError::new("ec2:TerminateInstances", "InternalError", "no").by_server(),
+        Times::Next(1),
+    );
     let failed = play.world.block_on(play.aws.delete(&known)).unwrap_err();
     assert!(!failed.is_not_found(), "{failed}");
     let place = [ZONES[0], "us-east-1a-id"];
@@ -70,8 +75,9 @@ fn a241_a_termination_that_fails_is_counted_and_tried_again() {
 #[test]
 fn a242_of_all_instances_of_an_account_only_ours_are_listed() {
     let play = play(&["m5.large"]);
-    let ours: BTreeSet<String> =
-        (0..20).map(|_| play.create(&claim(&[ON_DEMAND_ONLY])).unwrap().status.unwrap().provider_id).collect();
+    let ours: BTreeSet<String> = (0..20)
+        .map(|_| play.create(&claim(&[ON_DEMAND_ONLY])).unwrap().status.unwrap().provider_id)
+        .collect();
     play.double.change(|world| {
         let one = world.running().next().unwrap().clone();
         for number in 0..20 {
@@ -95,7 +101,8 @@ fn a243_whether_a_claim_without_its_instance_has_drifted_is_not_known() {
     let mut play = play(&["m5.large"]);
     play.node("one", &[ON_DEMAND_ONLY]);
     play.pool("pool-1", "default", &json!({}));
-    let read = |play: &Play| -> api::nodeclaim::NodeClaim { serde_json::from_value(play.claim("one")).unwrap() };
+    let read =
+        |play: &Play| -> api::nodeclaim::NodeClaim { serde_json::from_value(play.claim("one")).unwrap() };
     let drift = |play: &Play, claim: &api::nodeclaim::NodeClaim| play.world.block_on(play.aws.drift(claim));
     assert_eq!(drift(&play, &read(&play)), Ok(None));
     for id in ["", "no provider ID", "aws:///us-east-1a/i-00000000000000000"] {
@@ -177,7 +184,8 @@ fn a246_a_local_zone_has_what_ec2_says_that_it_has() {
 #[test]
 fn a247_one_subnet_that_accepts_instances_is_enough_and_a_verdict_goes_with_its_class() {
     let mut play = Play::new(&["m5.large"]);
-    play.double.fail_with(AwsError::new("ec2:RunInstances", "InternalError", "no").by_server(), Times::Next(1));
+    play.double
+        .fail_with(AwsError::new("ec2:RunInstances", "InternalError", "no").by_server(), Times::Next(1));
     play.start();
     play.world.apply(&class("default", &json!({})).to_string());
     play.pass(30);
@@ -232,7 +240,11 @@ fn a248_only_nodes_in_partitions_wait_for_their_partition() {
     assert!(play.world.block_on(hooks[0].registered(&known)).is_err(), "the instance is gone");
     let label = "karpenter.k8s.aws/placement-group-partition";
     known.metadata.labels.as_mut().unwrap().insert(label.to_owned(), "2".to_owned());
-    assert_eq!(play.world.block_on(hooks[0].registered(&known)), Ok(runtime::Again::No), "it is known already");
+    assert_eq!(
+        play.world.block_on(hooks[0].registered(&known)),
+        Ok(runtime::Again::No),
+        "it is known already"
+    );
 }
 
 #[test]

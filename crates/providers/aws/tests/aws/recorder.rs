@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use aws::port::{
-    CapacityReservation, Decision, Ec2, Error, Filter, FleetRequest, FleetResult, Iam, Image, ImageQuery, Instance,
-    InstanceProfile, InstanceStatus, InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery,
+    CapacityReservation, Decision, Ec2, Error, Filter, FleetRequest, FleetResult, Iam, Image, ImageQuery,
+    Instance, InstanceProfile, InstanceStatus, InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery,
     LaunchTemplateRef, NewLaunchTemplate, PlacementGroup, PlacementGroupQuery, RunInstancesCheck,
     SecurityGroup, Services, Simulation, SpotPrice, Ssm, StateChange, Subnet, Tags, Trial, TypeInZone,
 };
