@@ -146,7 +146,8 @@ impl Look<'_> {
     /// An instance of the class that could be run, if everything was found that it needs.
     pub(super) fn run(&self) -> Option<PlainRun> {
         let image = self.images.as_ref()?.as_ref().ok()?.first()?;
-        let arm = image.requirements.iter().any(|each| each.values.iter().any(|value| value == "arm64"));
+        let arm =
+            image.requirements.iter().any(|each| each.values.iter().flatten().any(|value| value == "arm64"));
         let status = self.class.status.as_ref().map(|status| status.instance_profile.clone());
         let profile = self.class.spec.instance_profile.clone().or(status).filter(|name| !name.is_empty());
         Some(PlainRun {

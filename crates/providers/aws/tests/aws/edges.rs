@@ -229,22 +229,20 @@ fn a248_only_nodes_in_partitions_wait_for_their_partition() {
     let mut play = Play::new(&["m5.large"]);
     play.double.change(|world| world.placement_groups.push(group(PlacementStrategy::Partition, 3)));
     play.ready_class("default", &json!({"placementGroupSelector": {"name": "group"}}), &json!({}));
-    let hooks = play.aws.registration_hooks();
-    assert_eq!(play.world.block_on(hooks[0].registered(&claim(&[]))), Ok(runtime::Again::No), "in no group");
+    let ask = |play: &Play, claim: &api::nodeclaim::NodeClaim| {
+        play.world.block_on(play.aws.registration_hooks()[0].registered(claim))
+    };
+    assert_eq!(ask(&play, &claim(&[])), Ok(runtime::Again::No), "in no group");
     let launched = play.create(&claim(&[ON_DEMAND_ONLY])).unwrap();
     let mut known = claim(&[]);
     known.metadata.labels = launched.metadata.labels;
     known.status = launched.status;
     play.double.change(|world| world.instances.clear());
     play.pass(31);
-    assert!(play.world.block_on(hooks[0].registered(&known)).is_err(), "the instance is gone");
+    assert!(ask(&play, &known).is_err(), "the instance is gone");
     let label = "karpenter.k8s.aws/placement-group-partition";
     known.metadata.labels.as_mut().unwrap().insert(label.to_owned(), "2".to_owned());
-    assert_eq!(
-        play.world.block_on(hooks[0].registered(&known)),
-        Ok(runtime::Again::No),
-        "it is known already"
-    );
+    assert_eq!(ask(&play, &known), Ok(runtime::Again::No), "it is known already");
 }
 
 #[test]
