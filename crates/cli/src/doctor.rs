@@ -12,6 +12,7 @@ use cloud::doctor::Report;
 
 /// Find out what keeps nodes from being launched: credentials, permissions, networks, images, quotas; changes nothing
 #[derive(clap::Args)]
+#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "without a cloud there is nothing to look over"))]
 pub(crate) struct Args {
     /// Whose nodes: aws
     #[arg(long, value_name = "NAME")]

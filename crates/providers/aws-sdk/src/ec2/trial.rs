@@ -29,7 +29,8 @@ macro_rules! tried {
 pub(super) async fn answer(client: &Client, trial: &Trial) -> Error {
     let action = trial.action();
     match trial {
-        Trial::List(listing) => list(client, *listing, action).await,
+        // It is as large as the largest of its requests.
+        Trial::List(listing) => Box::pin(list(client, *listing, action)).await,
         Trial::CreateLaunchTemplate(all) => {
             let request = client.create_launch_template();
             tried!(

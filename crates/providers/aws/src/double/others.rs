@@ -182,13 +182,18 @@ impl Sqs for Double {
             if receipts.len() > MOST_AT_ONCE {
                 return Err(Error::new(operation, "TooManyEntriesInBatchRequest", "at most ten"));
             }
-            let known =
-                |receipt: &String| world.queue.iter().flatten().any(|message| &message.receipt == receipt);
-            let wrong = receipts.iter().filter(|receipt| !known(receipt));
-            let invalid = || Error::new(operation, "ReceiptHandleIsInvalid", "there is no such receipt");
-            let wrong: Vec<(String, Error)> = wrong.map(|receipt| (receipt.clone(), invalid())).collect();
-            if let Some(queue) = &mut world.queue {
-                queue.retain(|message| !receipts.contains(&message.receipt));
+            let mut wrong = Vec::new();
+            for receipt in receipts {
+                let at = world.queue.iter().flatten().position(|message| &message.receipt == receipt);
+                match (at, &mut world.queue) {
+                    // What was received is at the front, also of a long queue.
+                    (Some(at), Some(queue)) => drop(queue.remove(at)),
+                    _ => {
+                        let message = "there is no such receipt";
+                        let invalid = Error::new(operation, "ReceiptHandleIsInvalid", message);
+                        wrong.push((receipt.clone(), invalid));
+                    }
+                }
             }
             Ok(wrong)
         })

@@ -163,8 +163,11 @@ fn a158_overlays_decide_what_is_launched() {
             json!({"requirements": of_type("m5.large"), "capacity": {"example.com/licence": "3"}}),
         ],
     );
-    // EC2 is told our order, so that its own prices do not matter.
-    let cheap = play.create(&claim(&[ON_DEMAND_ONLY])).unwrap();
+    // The core says on the claim that prices were corrected: EC2 is told our order, and its own prices do not matter.
+    let mut corrected = claim(&[ON_DEMAND_ONLY]);
+    let annotation = (api::names::annotations::PRICE_OVERLAY_APPLIED.to_owned(), "true".to_owned());
+    corrected.metadata.annotations = Some([annotation].into());
+    let cheap = play.create(&corrected).unwrap();
     assert_eq!(instance_type(&cheap), "m5.xlarge");
     // What only an overlay knows of can be asked for, and is on the claim.
     let wanted = requesting(claim(&[ON_DEMAND_ONLY]), &[("example.com/licence", "2")]);
