@@ -185,14 +185,12 @@ impl Sqs for Double {
             let mut wrong = Vec::new();
             for receipt in receipts {
                 let at = world.queue.iter().flatten().position(|message| &message.receipt == receipt);
-                match (at, &mut world.queue) {
-                    // What was received is at the front, also of a long queue.
-                    (Some(at), Some(queue)) => drop(queue.remove(at)),
-                    _ => {
-                        let message = "there is no such receipt";
-                        let invalid = Error::new(operation, "ReceiptHandleIsInvalid", message);
-                        wrong.push((receipt.clone(), invalid));
-                    }
+                // What was received is at the front, also of a long queue.
+                if let (Some(at), Some(queue)) = (at, &mut world.queue) {
+                    queue.remove(at);
+                } else {
+                    let message = "there is no such receipt";
+                    wrong.push((receipt.clone(), Error::new(operation, "ReceiptHandleIsInvalid", message)));
                 }
             }
             Ok(wrong)

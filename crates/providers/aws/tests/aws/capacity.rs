@@ -174,7 +174,7 @@ fn a158_overlays_decide_what_is_launched() {
     let licensed = play.create(&wanted).unwrap();
     assert_eq!(instance_type(&licensed), "m5.large");
     let capacity = &licensed.status.as_ref().unwrap().capacity;
-    assert_eq!(capacity.get("example.com/licence").map(|amount| amount.to_string()).as_deref(), Some("3"));
+    assert_eq!(capacity.get("example.com/licence").map(ToString::to_string).as_deref(), Some("3"));
     let too_much = requesting(claim(&[ON_DEMAND_ONLY]), &[("example.com/licence", "4")]);
     assert!(matches!(play.create(&too_much), Err(cloud::Error::InsufficientCapacity(_))));
 }

@@ -28,7 +28,7 @@ fn play() -> Play {
         };
         let quota = |code: &str, value: f64| Quota { code: code.to_owned(), name: code.to_owned(), value };
         world.quotas = vec![quota("L-1216C47A", 100.0), quota("L-34B43A08", 50.0), quota("L-417A185B", 0.0)];
-        world.cluster.arn = "arn:aws:eks:us-east-1:111122223333:cluster/test-cluster".to_owned();
+        "arn:aws:eks:us-east-1:111122223333:cluster/test-cluster".clone_into(&mut world.cluster.arn);
     });
     play
 }
