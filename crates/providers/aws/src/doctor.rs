@@ -76,6 +76,11 @@ fn unanswered(operation: &'static str) -> Error {
     Error { operation, message, ..Error::default() }
 }
 
+/// What went wrong, in short: that something is not allowed is said once, and why, among the permissions.
+fn said(error: &Error) -> String {
+    if error.is_denied() { format!("{} is not allowed", error.operation) } else { error.to_string() }
+}
+
 /// What there is.
 struct Facts {
     cluster: Result<Cluster, Error>,

@@ -11,7 +11,7 @@ use cloud::doctor::Check;
 use futures::future::{join_all, try_join_all};
 use jiff::Timestamp;
 
-use super::patiently;
+use super::{patiently, said};
 use crate::ami::{Candidate, Lookup, Variant, discovered};
 use crate::instance_profile::role_name;
 use crate::kubelet::Kubelet;
@@ -110,7 +110,7 @@ async fn images(
     now: Timestamp,
 ) -> Result<Vec<Ami>, String> {
     let lookup = Lookup::new(&class.spec.ami_selector_terms, version).map_err(|error| error.to_string())?;
-    let text = |error: Error| error.to_string();
+    let text = |error: Error| said(&error);
     let published = join_all(lookup.alias_parameters.iter().map(|each| parameter(services, &each.path)));
     let named = join_all(lookup.user_parameters.iter().map(|path| parameter(services, path)));
     let (published, named) = futures::join!(published, named);
@@ -185,7 +185,7 @@ impl Look<'_> {
                     groups.iter().map(|group| format!("{} ({})", group.id, group.name)).collect();
                 Check::good(about, names.join(", "))
             }
-            Err(error) => Check::bad(about, error.to_string(), ""),
+            Err(error) => Check::bad(about, said(error), ""),
         }
     }
 
@@ -246,7 +246,7 @@ impl Look<'_> {
                 Check::warning(about, format!("whether role {role:?} exists may not be asked for"), unseen)
             }
             Profile::Own(Err(error)) | Profile::Role(Some(Err(error))) => {
-                Check::warning(about, error.to_string(), "")
+                Check::warning(about, said(error), "")
             }
         }
     }
@@ -262,7 +262,7 @@ fn pods(class: &EC2NodeClass) -> i64 {
 fn of_subnets(about: &str, subnets: &Result<Vec<Subnet>, Error>, pods: i64) -> Vec<Check> {
     let subnets = match subnets {
         Ok(subnets) => subnets,
-        Err(error) => return vec![Check::bad(about, error.to_string(), "")],
+        Err(error) => return vec![Check::bad(about, said(error), "")],
     };
     if subnets.is_empty() {
         let message = "nothing matches spec.subnetSelectorTerms";

@@ -3,8 +3,8 @@
 
 use cloud::doctor::Check;
 
-use super::patiently;
 use super::permissions::{Outcomes, note};
+use super::{patiently, said};
 use crate::port::{Error, QueueAttributes, Services};
 
 /// What nobody ever received, so that nothing is deleted.
@@ -54,7 +54,7 @@ pub(super) fn report(queue: Option<&Queue>) -> Vec<Check> {
         let message = if error.is_not_found() {
             "there is no such queue in this region".to_owned()
         } else {
-            error.to_string()
+            said(error)
         };
         return vec![Check::bad(about, message, advice)];
     }

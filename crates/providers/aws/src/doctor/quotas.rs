@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cloud::doctor::Check;
 
+use super::said;
 use crate::port::{Error, Instance, InstanceTypeInfo, Quota};
 
 /// From which share on a quota is worth a look.
@@ -99,7 +100,7 @@ pub(super) fn report(
     let quotas = match quotas {
         Ok(quotas) => quotas,
         Err(error) => {
-            let message = format!("they cannot be asked for, {error}");
+            let message = format!("they cannot be asked for, {}", said(error));
             let advice = "the policy doctor allows it; it is not needed for anything else";
             return vec![Check::warning("quotas", message, advice)];
         }
