@@ -15,7 +15,6 @@ use api::provider::Provider;
 use clock::Clock;
 use cloud::{CloudProvider, Measured};
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use kwok::Kwok;
 use operator::Parts;
@@ -28,7 +27,8 @@ use runtime::settings::Command;
 use runtime::{Settings, logs};
 use tokio::sync::{oneshot, watch};
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of this program.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The revision of the source, where the build knows it.
 const COMMIT: Option<&str> = option_env!("KARPENTER_COMMIT");
 
@@ -116,15 +116,7 @@ fn environment(name: &str) -> Option<String> {
 
 /// The cluster: as asked for, else the one that this process is in, else that of the kubeconfig.
 async fn config(kubeconfig: Option<&str>) -> Result<Config> {
-    let mut config = match kubeconfig {
-        Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("reading {path}"))?;
-            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-                .await
-                .context("finding the cluster")?
-        }
-        None => Config::infer().await.context("finding the cluster")?,
-    };
+    let mut config = crate::connect::config(kubeconfig, "--kubeconfig names another file").await?;
     // A refused eviction must be known at once; everything else is tried again by its controller.
     config.default_retry = false;
     let agent = format!("karpenter/{VERSION}").parse().context("naming this program")?;

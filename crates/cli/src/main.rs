@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+mod connect;
 mod controller;
 mod crds;
+mod doctor;
 mod plan;
 mod up;
 
@@ -33,6 +35,7 @@ enum Command {
         arguments: Vec<String>,
     },
     Crds(crds::Args),
+    Doctor(doctor::Args),
     Plan(plan::Args),
     Up(up::Args),
 }
@@ -49,19 +52,33 @@ fn main() -> ExitCode {
     let result =
         if is_controller(&arguments) { controller::run(arguments) } else { run(Cli::parse().command) };
     result.unwrap_or_else(|error| {
-        // The chain of causes in one line: what failed, then why.
-        #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
-        {
-            eprintln!("error: {error:#}");
-        }
+        complain(&error);
         ExitCode::FAILURE
     })
+}
+
+#[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+fn complain(error: &anyhow::Error) {
+    eprintln!("error: {}", in_one_line(error));
+}
+
+/// The chain of causes: what failed, then why. Many errors repeat what is below them; it is said once.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if !said.iter().any(|known| known.contains(&text)) {
+            said.push(text);
+        }
+    }
+    said.join(": ")
 }
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Controller { arguments } => controller::run(arguments),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Up(args) => up::run(&args),
     }
@@ -83,5 +100,35 @@ fn print(text: &str) -> Result<()> {
         // The reader may have seen enough, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("writing to standard output"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error that tells its cause, and has it, too.
+    #[derive(Debug)]
+    struct Telling(io::Error);
+
+    impl std::fmt::Display for Telling {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "failed to read 'a': {}", self.0)
+        }
+    }
+
+    impl std::error::Error for Telling {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn a_cause_is_said_once_and_every_cause_is_said() {
+        let cause = || io::Error::other("no such file");
+        let error = anyhow::Error::new(Telling(cause())).context("finding the cluster");
+        assert_eq!(in_one_line(&error), "finding the cluster: failed to read 'a': no such file");
+        let error = anyhow::Error::new(cause()).context("reading b").context("starting");
+        assert_eq!(in_one_line(&error), "starting: reading b: no such file");
     }
 }

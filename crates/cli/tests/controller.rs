@@ -65,3 +65,20 @@ fn a_service_that_does_not_answer_is_named() {
     );
     assert_eq!(text.lines().count(), 1, "{text}");
 }
+
+#[test]
+fn a_kubeconfig_that_is_missing_is_said_once() {
+    for arguments in [&["--kubeconfig", "/nowhere/config"][..], &[]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_karpenter"))
+            .args(["controller", "--provider", "aws"])
+            .args(arguments)
+            .env_clear()
+            .env("KUBECONFIG", "/nowhere/config")
+            .output()
+            .expect("it runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let text = String::from_utf8(output.stderr).expect("it is text");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert_eq!(text.matches("No such file").count(), 1, "{text}");
+    }
+}

@@ -1,8 +1,9 @@
 //! What a cloud must be able to do, and what can go wrong. Entry: [`CloudProvider`].
 //!
 //! [`Measured`] counts and times the calls of any cloud, [`Overlaid`] corrects its instance types by NodeOverlays;
-//! [`UnavailableOfferings`] remembers what a cloud did not have.
+//! [`UnavailableOfferings`] remembers what a cloud did not have; [`doctor`] is what comes of looking a cloud over.
 
+pub mod doctor;
 pub mod error;
 pub mod measured;
 pub mod overlaid;

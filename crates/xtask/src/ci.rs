@@ -9,6 +9,9 @@ use crate::{cloudformation, crds, instructions, layers, tidy};
 pub(crate) const E2E: [&str; 6] =
     ["--package", "karpenter-e2e", "--config", "env.E2E='long'", "--config", "env.SCENARIOS='all'"];
 
+/// Everything, with our program built on the way: tests that run it need not build it again.
+pub(crate) const WORKSPACE: [&str; 3] = ["--workspace", "--config", "env.E2E_KARPENTER='built'"];
+
 pub(crate) fn all() -> Result<()> {
     require_tools()?;
     cargo(&["fmt", "--all", "--check"])?;
@@ -28,7 +31,7 @@ pub(crate) fn all() -> Result<()> {
     each_crate_alone()?;
     crds::check()?;
     instructions::check()?;
-    test(&["--workspace"])
+    test(&WORKSPACE)
 }
 
 /// A crate must not live on features that another one happens to switch on.

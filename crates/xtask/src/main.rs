@@ -46,7 +46,7 @@ fn main() -> ExitCode {
 fn dispatch(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["ci"] => ci::all(),
-        ["test"] => ci::test(&["--workspace"]),
+        ["test"] => ci::test(&ci::WORKSPACE),
         ["e2e"] => ci::test(&ci::E2E),
         ["e2e", "--kubernetes", version] => {
             let version = format!("env.KUBERNETES='{version}'");

@@ -24,6 +24,7 @@ locals {
   policies = concat(
     ["node-lifecycle", "iam-integration", "eks-integration", "interruption", "discovery"],
     var.zonal_shift ? ["zonal-shift"] : [],
+    var.doctor ? ["doctor"] : [],
   )
 }
 
@@ -124,12 +125,13 @@ resource "aws_iam_policy" "controller" {
   tags = var.tags
 
   policy = templatefile("${path.module}/../policies/${each.key}.json", {
-    ClusterName = var.cluster_name
-    Partition   = local.partition
-    Region      = local.region
-    AccountId   = local.account_id
-    NodeRole    = aws_iam_role.node.name
-    QueueName   = aws_sqs_queue.interruption.name
+    ClusterName    = var.cluster_name
+    Partition      = local.partition
+    Region         = local.region
+    AccountId      = local.account_id
+    NodeRole       = aws_iam_role.node.name
+    ControllerRole = aws_iam_role.controller.name
+    QueueName      = aws_sqs_queue.interruption.name
   })
 }
 

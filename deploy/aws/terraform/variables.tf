@@ -44,6 +44,12 @@ variable "zonal_shift" {
   default     = false
 }
 
+variable "doctor" {
+  description = "Whether the controller's role may ask for what only karpenter doctor looks at"
+  type        = bool
+  default     = true
+}
+
 variable "node_role_name" {
   description = "Name of the role of nodes, 64 characters at most; KarpenterNodeRole-(cluster_name) when empty"
   type        = string

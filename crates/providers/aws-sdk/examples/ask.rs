@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result};
 use api::provider::Provider;
 use aws::port::{
     Error, Filter, FleetOverride, FleetPurchase, FleetRequest, FleetTemplate, ImageQuery, LaunchTemplateData,
-    LaunchTemplateQuery, LaunchTemplateRef, NewLaunchTemplate, PlacementGroupQuery, RunInstancesCheck,
-    Services, Tags, TemplateInterface,
+    LaunchTemplateQuery, LaunchTemplateRef, Listing, NewLaunchTemplate, PlacementGroupQuery,
+    RunInstancesCheck, Services, Simulation, Tags, TemplateInterface, Trial,
 };
 use aws::prices::on_demand_queries;
 use jiff::Timestamp;
@@ -46,6 +46,7 @@ async fn main() -> Result<()> {
     profiles(&services).await;
     launch(&services, &given).await;
     messages(&services, &given).await;
+    account(&services, &given).await;
     for line in metrics.page().lines().filter(|line| line.starts_with("aws_sdk_go_request_total")) {
         say(line);
     }
@@ -190,6 +191,37 @@ async fn messages(services: &Services, given: &Given) {
     one("unknown queue", sqs.queue_url("nowhere").await);
     let Some(url) = one("queue", sqs.queue_url(&given.queue).await) else { return };
     for message in list("messages", sqs.receive(&url).await) {
-        one("delete message", sqs.delete(&url, &message.receipt).await);
+        one("delete message", sqs.delete(&url, &[message.receipt.clone()]).await);
+    }
+}
+
+/// What only `karpenter doctor` asks.
+async fn account(services: &Services, given: &Given) {
+    let identity = one("identity", services.sts.caller_identity().await).unwrap_or_default();
+    list("quotas", services.quotas.quotas("ec2").await);
+    one("unknown role", services.iam.role("nobody").await);
+    let simulation = Simulation {
+        principal: identity.arn,
+        action: "iam:PassRole",
+        resource: "*".to_owned(),
+        context: Vec::new(),
+    };
+    one("simulation", services.iam.simulate(&simulation).await);
+    for listing in Listing::ALL {
+        let trial = Trial::List(listing);
+        say(&format!("try {}: {}", trial.action(), services.ec2.try_out(&trial).await));
+    }
+    let tags: Tags = [("a".to_owned(), "b".to_owned())].into();
+    for trial in [
+        Trial::CreateLaunchTemplate(tags.clone()),
+        Trial::CreateTags("i-00000000000000000".to_owned(), tags),
+        Trial::TerminateInstances("i-00000000000000000".to_owned()),
+    ] {
+        say(&format!("try {}: {}", trial.action(), services.ec2.try_out(&trial).await));
+    }
+    if let Ok(url) = services.sqs.queue_url(&given.queue).await {
+        one("peek", services.sqs.peek(&url).await);
+        one("attributes", services.sqs.attributes(&url).await);
+        one("no receipt", services.sqs.delete(&url, &["nothing".to_owned()]).await);
     }
 }

@@ -90,5 +90,7 @@ fn services(config: &SdkConfig, region: &str, interceptors: &[SharedInterceptor]
             config,
             interceptors
         ))),
+        sts: Arc::new(crate::sts::Client(client!(aws_sdk_sts, config, interceptors))),
+        quotas: Arc::new(crate::quotas::Client(client!(aws_sdk_servicequotas, config, interceptors))),
     }
 }

@@ -8,12 +8,13 @@ mod instance_type;
 mod launch_template;
 mod network;
 mod reservation;
+mod trial;
 
 use aws::port::{
     CapacityReservation, Ec2, Error, Filter, FleetRequest, FleetResult, Image, ImageQuery, Instance,
     InstanceStatus, InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery, LaunchTemplateRef,
     NewLaunchTemplate, PlacementGroup, PlacementGroupQuery, RunInstancesCheck, SecurityGroup, SpotPrice,
-    StateChange, Subnet, Tags, TypeInZone,
+    StateChange, Subnet, Tags, Trial, TypeInZone,
 };
 use aws_sdk_ec2::config::Builder;
 use aws_sdk_ec2::config::retry::RetryConfig;
@@ -221,6 +222,10 @@ impl Ec2 for Client {
             }
         }
         .boxed()
+    }
+
+    fn try_out<'a>(&'a self, trial: &'a Trial) -> BoxFuture<'a, Error> {
+        trial::answer(&self.0, trial).boxed()
     }
 
     fn instances<'a>(&'a self, ids: &'a [String], filters: &'a [Filter]) -> Answer<'a, Vec<Instance>> {

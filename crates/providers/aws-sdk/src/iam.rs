@@ -1,7 +1,7 @@
 //! IAM: instance profiles.
 
-use aws::port::{Error, Iam, InstanceProfile, Tags};
-use aws_sdk_iam::types::Tag;
+use aws::port::{Decision, Error, Iam, InstanceProfile, Simulation, Tags};
+use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType, Tag};
 use futures::FutureExt as _;
 
 use crate::Answer;
@@ -14,6 +14,8 @@ const ADD_ROLE: &str = "iam:AddRoleToInstanceProfile";
 const REMOVE_ROLE: &str = "iam:RemoveRoleFromInstanceProfile";
 const DELETE: &str = "iam:DeleteInstanceProfile";
 const LIST: &str = "iam:ListInstanceProfiles";
+const GET_ROLE: &str = "iam:GetRole";
+const SIMULATE: &str = "iam:SimulatePrincipalPolicy";
 
 /// IAM.
 pub(crate) struct Client(pub(crate) aws_sdk_iam::Client);
@@ -73,6 +75,46 @@ impl Iam for Client {
         }
         .boxed()
     }
+
+    fn role<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+        async move {
+            let answer = self.0.get_role().role_name(name).send().await;
+            answer.map(drop).map_err(|cause| error(GET_ROLE, &cause))
+        }
+        .boxed()
+    }
+
+    fn simulate<'a>(&'a self, request: &'a Simulation) -> Answer<'a, Decision> {
+        async move {
+            let entries = request.context.iter().map(|(key, values)| entry(key, values)).collect();
+            let asked = self
+                .0
+                .simulate_principal_policy()
+                .policy_source_arn(&request.principal)
+                .action_names(request.action)
+                .resource_arns(&request.resource)
+                .set_context_entries(Some(entries));
+            let answer = asked.send().await.map_err(|cause| error(SIMULATE, &cause))?;
+            let result = answer.evaluation_results.unwrap_or_default().into_iter().next();
+            let result = result.ok_or_else(|| incomplete(SIMULATE, "result"))?;
+            Ok(match result.eval_decision {
+                PolicyEvaluationDecisionType::Allowed => Decision::Allowed,
+                PolicyEvaluationDecisionType::ExplicitDeny => Decision::Forbidden,
+                _ => Decision::NotAllowed,
+            })
+        }
+        .boxed()
+    }
+}
+
+/// What is known about a request that is not made.
+fn entry(key: &str, values: &[String]) -> ContextEntry {
+    let kind = if values.len() == 1 { ContextKeyTypeEnum::String } else { ContextKeyTypeEnum::StringList };
+    ContextEntry::builder()
+        .context_key_name(key)
+        .set_context_key_values(Some(values.to_vec()))
+        .context_key_type(kind)
+        .build()
 }
 
 fn profile(described: aws_sdk_iam::types::InstanceProfile) -> InstanceProfile {

@@ -13,8 +13,10 @@ mod iam;
 mod measure;
 mod pages;
 mod pricing;
+mod quotas;
 mod sqs;
 mod ssm;
+mod sts;
 mod time;
 mod zonal_shift;
 

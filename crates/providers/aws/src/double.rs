@@ -1,11 +1,12 @@
 //! An AWS in the process, for tests: it has what it is given, does what it is asked, and fails where it is told to.
 //!
 //! ```text
-//!   test ──► Double::change(world) ──┐                      ┌── Ec2, Iam, Eks, Ssm, Sqs, Pricing, ZonalShift
+//!   test ──► Double::change(world) ──┐                      ┌── Ec2, Iam, Eks, Ssm, Sqs, Pricing, Sts and so on
 //!            Double::fail(operation) ─┴─► World + Script ◄───┘         │
 //!            Double::calls() ◄── every call, in order ◄────────────────┘
 //! ```
 
+mod account;
 mod ec2;
 mod fleet;
 mod matching;
@@ -70,7 +71,9 @@ impl Double {
             ssm: Arc::clone(&this) as _,
             sqs: Arc::clone(&this) as _,
             pricing: Arc::clone(&this) as _,
-            zonal_shift: this as _,
+            zonal_shift: Arc::clone(&this) as _,
+            sts: Arc::clone(&this) as _,
+            quotas: this as _,
         }
     }
 

@@ -6,6 +6,7 @@
 
 pub mod ami;
 mod controllers;
+pub mod doctor;
 #[cfg(feature = "double")]
 pub mod double;
 pub mod family;

@@ -3,6 +3,7 @@
 //! The traits hide pages, retries and the SDK. What is asked for is data, so that a double can answer from a
 //! list, and so that equal requests can be found and sent as one.
 
+pub mod account;
 pub mod ec2;
 pub mod error;
 pub mod fleet;
@@ -13,7 +14,9 @@ pub mod launch_template;
 pub mod network;
 pub mod reservation;
 pub mod services;
+pub mod trial;
 
+pub use account::{CallerIdentity, Decision, Quota, Quotas, Simulation, Sts};
 pub use ec2::{Ec2, Filter, SpotPrice, TypeInZone};
 pub use error::Error;
 pub use fleet::{
@@ -30,8 +33,10 @@ pub use launch_template::{
 pub use network::{SecurityGroup, Subnet};
 pub use reservation::{CapacityReservation, PlacementGroup, PlacementGroupQuery, PlacementStrategy};
 pub use services::{
-    Cluster, Eks, Iam, InstanceProfile, Message, Pricing, ProductQuery, Sqs, Ssm, ZonalShift, ZonalShifts,
+    Cluster, Eks, Iam, InstanceProfile, Message, Pricing, ProductQuery, QueueAttributes, Sqs, Ssm,
+    ZonalShift, ZonalShifts,
 };
+pub use trial::{Listing, PlainRun, Trial};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,6 +58,10 @@ pub struct Services {
     pub pricing: Arc<dyn Pricing>,
     /// Zones that are avoided for a while.
     pub zonal_shift: Arc<dyn ZonalShift>,
+    /// Who we are.
+    pub sts: Arc<dyn Sts>,
+    /// How much the account may have.
+    pub quotas: Arc<dyn Quotas>,
 }
 
 impl std::fmt::Debug for Services {

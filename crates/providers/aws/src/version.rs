@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The versions that were tried.
-const SUPPORTED: std::ops::RangeInclusive<KubernetesVersion> =
+pub(crate) const SUPPORTED: std::ops::RangeInclusive<KubernetesVersion> =
     KubernetesVersion { major: 1, minor: 26 }..=KubernetesVersion { major: 1, minor: 36 };
 
 /// A version of Kubernetes.

@@ -1,8 +1,8 @@
 //! Reads the queue of interruptions: instances that AWS takes away, stops or has plans for.
 //!
 //! ```text
-//!   receive ──► parse ──► decide: tell, mark, end ──► act ──► delete the message
-//!                 │ cannot be read: delete                │ failed: keep it, it comes again
+//!   receive ten ──► parse ──► decide: tell, mark, end ──► act ──► delete what was handled, at once
+//!                     │ cannot be read: delete                │ failed: keep it, it comes again
 //! ```
 
 use std::collections::BTreeSet;
@@ -133,24 +133,35 @@ async fn handle(inner: &Inner, url: &str, messages: Vec<Message>) {
         async move {
             if let Err(error) = carry_out(inner, steps).await {
                 tracing::error!(error = %error, "failed to handle interruption message, it comes again");
-                return;
+                return None;
             }
             if let Some(time) = time {
                 let waited = inner.setup.clock.now().duration_since(time).as_secs_f64().max(0.0);
                 inner.setup.metrics.observe(&metrics::INTERRUPTION_MESSAGE_QUEUE_DURATION, &[], waited);
             }
-            forget(inner, url, message).await;
+            Some(message.receipt.clone())
         }
     });
-    join_all(handled.collect::<Vec<_>>()).await;
+    let handled = join_all(handled.collect::<Vec<_>>()).await;
+    forget(inner, url, &handled.into_iter().flatten().collect::<Vec<_>>()).await;
 }
 
-async fn forget(inner: &Inner, url: &str, message: &Message) {
+/// Deletes messages, all with one request. Those that stay come again, and there is nothing left to do for them then.
+async fn forget(inner: &Inner, url: &str, receipts: &[String]) {
+    if receipts.is_empty() {
+        return;
+    }
     let sqs = &inner.setup.services.sqs;
-    match inner.counted("sqs:DeleteMessage", sqs.delete(url, &message.receipt)).await {
-        Ok(()) => inner.setup.metrics.add(&metrics::INTERRUPTION_DELETED_MESSAGES, &[], 1.0),
-        // It comes again, and there is nothing left to do for it then.
-        Err(error) => tracing::error!(error = %error, "failed to delete interruption message"),
+    match inner.counted("sqs:DeleteMessage", sqs.delete(url, receipts)).await {
+        Ok(left) => {
+            for (_, error) in &left {
+                tracing::error!(error = %error, "failed to delete interruption message");
+            }
+            let deleted = u32::try_from(receipts.len().saturating_sub(left.len())).unwrap_or(u32::MAX);
+            let metric = &metrics::INTERRUPTION_DELETED_MESSAGES;
+            inner.setup.metrics.add(metric, &[], f64::from(deleted));
+        }
+        Err(error) => tracing::error!(error = %error, "failed to delete interruption messages"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::port::{
     CapacityReservation, Ec2, Error, Filter, FleetRequest, FleetResult, Image, ImageQuery, Instance,
     InstanceState, InstanceStatus, InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery, LaunchTemplateRef,
     NewLaunchTemplate, PlacementGroup, PlacementGroupQuery, RunInstancesCheck, SecurityGroup, SpotPrice,
-    StateChange, Subnet, Tags, TypeInZone,
+    StateChange, Subnet, Tags, Trial, TypeInZone,
 };
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -218,6 +218,16 @@ impl Ec2 for Double {
                     Ok(())
                 })
                 .await;
+            let accepted = || Error::new(operation, "DryRunOperation", "Request would have succeeded.");
+            answer.err().unwrap_or_else(accepted)
+        }
+        .boxed()
+    }
+
+    fn try_out<'a>(&'a self, trial: &'a Trial) -> BoxFuture<'a, Error> {
+        let operation = trial.action();
+        async move {
+            let answer: Result<(), Error> = self.answer(operation, "dry run".to_owned(), |_| Ok(())).await;
             let accepted = || Error::new(operation, "DryRunOperation", "Request would have succeeded.");
             answer.err().unwrap_or_else(accepted)
         }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::{Double, World};
 use crate::port::{
-    Cluster, Eks, Error, Iam, InstanceProfile, Message, Pricing, ProductQuery, Sqs, Ssm, Tags, ZonalShift,
-    ZonalShifts,
+    Cluster, Decision, Eks, Error, Iam, InstanceProfile, Message, Pricing, ProductQuery, QueueAttributes,
+    Simulation, Sqs, Ssm, Tags, ZonalShift, ZonalShifts,
 };
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -18,6 +18,8 @@ type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 const LOOKS: u32 = 20;
 /// How long it waits in between.
 const LOOK: Duration = Duration::from_secs(1);
+/// How many messages can be deleted at once.
+const MOST_AT_ONCE: usize = 10;
 /// How long a message that was received is not shown again.
 const INVISIBLE: Duration = Duration::from_secs(20);
 
@@ -98,6 +100,22 @@ impl Iam for Double {
         })
         .boxed()
     }
+
+    fn role<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+        let operation = "iam:GetRole";
+        self.answer(operation, name.to_owned(), move |world| {
+            let is_known = world.roles.contains(name);
+            is_known.then_some(()).ok_or_else(|| no_entity(operation, &format!("role with name {name}")))
+        })
+        .boxed()
+    }
+
+    fn simulate<'a>(&'a self, request: &'a Simulation) -> Answer<'a, Decision> {
+        self.answer("iam:SimulatePrincipalPolicy", request.action.to_owned(), move |world| {
+            Ok(world.decisions.get(request.action).copied().unwrap_or(Decision::Allowed))
+        })
+        .boxed()
+    }
 }
 
 impl Eks for Double {
@@ -154,12 +172,45 @@ impl Sqs for Double {
         .boxed()
     }
 
-    fn delete<'a>(&'a self, _: &'a str, receipt: &'a str) -> Answer<'a, ()> {
-        self.answer("sqs:DeleteMessage", receipt.to_owned(), move |world| {
-            if let Some(queue) = &mut world.queue {
-                queue.retain(|message| message.receipt != receipt);
+    fn peek<'a>(&'a self, queue_url: &'a str) -> Answer<'a, ()> {
+        self.answer("sqs:ReceiveMessage", format!("peek {queue_url}"), |_| Ok(())).boxed()
+    }
+
+    fn delete<'a>(&'a self, _: &'a str, receipts: &'a [String]) -> Answer<'a, Vec<(String, Error)>> {
+        let operation = "sqs:DeleteMessage";
+        self.answer(operation, format!("{} messages", receipts.len()), move |world| {
+            if receipts.len() > MOST_AT_ONCE {
+                return Err(Error::new(operation, "TooManyEntriesInBatchRequest", "at most ten"));
             }
-            Ok(())
+            let mut wrong = Vec::new();
+            for receipt in receipts {
+                let at = world.queue.iter().flatten().position(|message| &message.receipt == receipt);
+                // What was received is at the front, also of a long queue.
+                if let (Some(at), Some(queue)) = (at, &mut world.queue) {
+                    queue.remove(at);
+                } else {
+                    let message = "there is no such receipt";
+                    wrong.push((receipt.clone(), Error::new(operation, "ReceiptHandleIsInvalid", message)));
+                }
+            }
+            Ok(wrong)
+        })
+        .boxed()
+    }
+
+    fn attributes<'a>(&'a self, queue_url: &'a str) -> Answer<'a, QueueAttributes> {
+        let now = self.clock.now();
+        self.answer("sqs:GetQueueAttributes", queue_url.to_owned(), move |world| {
+            let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+            let is_hidden =
+                |message: &&Message| world.invisible.get(&message.receipt).is_some_and(|until| *until > now);
+            let all = world.queue.as_ref().map_or(0, std::collections::VecDeque::len);
+            let in_flight = world.queue.iter().flatten().filter(is_hidden).count();
+            Ok(QueueAttributes {
+                waiting: count(all - in_flight),
+                in_flight: count(in_flight),
+                ..world.queue_attributes.clone()
+            })
         })
         .boxed()
     }

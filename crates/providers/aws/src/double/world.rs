@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::port::{
-    CapacityReservation, Cluster, Image, Instance, InstanceProfile, InstanceStatus, InstanceTypeInfo,
-    Message, NewLaunchTemplate, PlacementGroup, SecurityGroup, SpotPrice, Subnet, Tags, TypeInZone,
-    ZonalShifts,
+    CallerIdentity, CapacityReservation, Cluster, Decision, Image, Instance, InstanceProfile, InstanceStatus,
+    InstanceTypeInfo, Message, NewLaunchTemplate, PlacementGroup, QueueAttributes, Quota, SecurityGroup,
+    SpotPrice, Subnet, Tags, TypeInZone, ZonalShifts,
 };
 use crate::prices::Prices;
 
@@ -70,6 +70,14 @@ pub struct World {
     pub queue: Option<VecDeque<Message>>,
     /// Until when messages that somebody received are not shown again, by receipt.
     pub invisible: BTreeMap<String, Timestamp>,
+    /// What the queue is like; how many messages there are is counted.
+    pub queue_attributes: QueueAttributes,
+    /// Who asks.
+    pub identity: CallerIdentity,
+    /// What policies do not allow, by action, for those who ask beforehand.
+    pub decisions: BTreeMap<String, Decision>,
+    /// How much the account may have.
+    pub quotas: Vec<Quota>,
     /// The cluster.
     pub cluster: Cluster,
     /// Zones that are avoided.
@@ -106,6 +114,13 @@ impl Default for World {
             profile_tags: BTreeMap::new(),
             queue: None,
             invisible: BTreeMap::new(),
+            queue_attributes: QueueAttributes::default(),
+            identity: CallerIdentity {
+                account: "111122223333".to_owned(),
+                arn: "arn:aws:sts::111122223333:assumed-role/controller/session".to_owned(),
+            },
+            decisions: BTreeMap::new(),
+            quotas: Vec::new(),
             cluster: Cluster::default(),
             shifts: Vec::new(),
             created: 0,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{
     CapacityReservation, Error, FleetRequest, FleetResult, Image, ImageQuery, Instance, InstanceStatus,
     InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery, LaunchTemplateRef, NewLaunchTemplate,
-    PlacementGroup, PlacementGroupQuery, RunInstancesCheck, SecurityGroup, StateChange, Subnet, Tags,
+    PlacementGroup, PlacementGroupQuery, RunInstancesCheck, SecurityGroup, StateChange, Subnet, Tags, Trial,
 };
 
 /// What things must be like to be listed: the attribute has one of the values.
@@ -116,6 +116,10 @@ pub trait Ec2: Send + Sync {
     /// Asks whether an instance could be run, without running it: always an error, perhaps
     /// [`Error::is_dry_run_success`].
     fn check_run_instances<'a>(&'a self, check: &'a RunInstancesCheck) -> BoxFuture<'a, Error>;
+
+    /// Asks whether we may do something, without doing it: always an error, perhaps
+    /// [`Error::is_dry_run_success`].
+    fn try_out<'a>(&'a self, trial: &'a Trial) -> BoxFuture<'a, Error>;
 
     /// The instances with these IDs, or all, that satisfy all filters.
     fn instances<'a>(

@@ -25,6 +25,27 @@ const UNFULFILLABLE: &[&str] = &[
     "MaxFleetCountExceeded",
     "ReservationCapacityExceeded",
 ];
+/// Codes of requests that policies do not allow.
+const DENIED: &[&str] = &[
+    "UnauthorizedOperation",
+    "AccessDenied",
+    "AccessDeniedException",
+    "AuthorizationError",
+    "NotAuthorized",
+    "AWS.SimpleQueueService.AccessDenied",
+];
+
+/// Codes of credentials that are worth nothing.
+const UNKNOWN_CALLER: &[&str] = &[
+    "AuthFailure",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+];
+
 /// A subnet is full.
 pub const INSUFFICIENT_FREE_ADDRESSES: &str = "InsufficientFreeAddressesInSubnet";
 /// The account cannot have spot instances yet, and we may not change that.
@@ -114,6 +135,16 @@ impl Error {
         self.code == "UnauthorizedOperation"
     }
 
+    /// Whether we are not allowed to ask for this, in the words of any service.
+    pub fn is_denied(&self) -> bool {
+        DENIED.contains(&self.code.as_str())
+    }
+
+    /// Whether nobody knows us: what we ask for does not matter.
+    pub fn is_unknown_caller(&self) -> bool {
+        UNKNOWN_CALLER.contains(&self.code.as_str())
+    }
+
     /// Whether we ask too often.
     pub fn is_rate_limited(&self) -> bool {
         self.code == "RequestLimitExceeded"
@@ -184,6 +215,12 @@ mod tests {
         assert!(error("EntityAlreadyExists", "").is_already_exists());
         assert!(error("DryRunOperation", "").is_dry_run_success());
         assert!(error("UnauthorizedOperation", "").is_unauthorized());
+        for code in DENIED {
+            assert!(error(code, "").is_denied() && !error(code, "").is_unknown_caller(), "{code}");
+        }
+        for code in UNKNOWN_CALLER {
+            assert!(error(code, "").is_unknown_caller() && !error(code, "").is_denied(), "{code}");
+        }
         assert!(!is_unfulfillable(SPOT_ROLE_NOT_PERMITTED) && !is_unfulfillable("RequestLimitExceeded"));
         assert!(error("InvalidLaunchTemplateName.NotFoundException", "").is_launch_template_not_found());
         assert!(!error("InvalidLaunchTemplateId.NotFound", "").is_launch_template_not_found());

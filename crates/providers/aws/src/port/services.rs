@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::{Error, Tags};
+use super::{Decision, Error, Simulation, Tags};
 
 /// An instance profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,12 @@ pub trait Iam: Send + Sync {
         &'a self,
         path_prefix: &'a str,
     ) -> BoxFuture<'a, Result<Vec<InstanceProfile>, Error>>;
+
+    /// Finds the role with a name.
+    fn role<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// What policies say about a request, which is not made.
+    fn simulate<'a>(&'a self, request: &'a Simulation) -> BoxFuture<'a, Result<Decision, Error>>;
 }
 
 /// The cluster, as EKS knows it.
@@ -81,6 +87,21 @@ pub struct Message {
     pub receipt: String,
 }
 
+/// What a queue is like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueAttributes {
+    /// About how many messages wait to be received.
+    pub waiting: u64,
+    /// About how many were received and not deleted yet.
+    pub in_flight: u64,
+    /// After how many seconds messages are dropped.
+    pub retention_seconds: u64,
+    /// Who may do what with the queue, as JSON; nothing if only the account may.
+    pub policy: Option<String>,
+    /// The key that messages are encrypted with, if it is one of KMS.
+    pub kms_key: Option<String>,
+}
+
 /// A queue.
 pub trait Sqs: Send + Sync {
     /// Where the queue with a name is.
@@ -89,8 +110,18 @@ pub trait Sqs: Send + Sync {
     /// Up to ten messages, as soon as there are any; nobody else sees them for 20 s. None come after 20 s.
     fn receive<'a>(&'a self, queue_url: &'a str) -> BoxFuture<'a, Result<Vec<Message>, Error>>;
 
-    /// Deletes a message.
-    fn delete<'a>(&'a self, queue_url: &'a str, receipt: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+    /// Looks at a message if there is one; it stays where it is, and others see it, too.
+    fn peek<'a>(&'a self, queue_url: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Deletes up to ten messages at once, and says which of them it could not delete, and why.
+    fn delete<'a>(
+        &'a self,
+        queue_url: &'a str,
+        receipts: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<(String, Error)>, Error>>;
+
+    /// What the queue is like.
+    fn attributes<'a>(&'a self, queue_url: &'a str) -> BoxFuture<'a, Result<QueueAttributes, Error>>;
 }
 
 /// Which prices are asked for.

@@ -225,3 +225,53 @@ fn a166_answers_that_fail_leave_everything_as_it_was() {
     assert_eq!(play.condition("default", "Ready").0, "True");
     play.create(&claim(&[])).unwrap();
 }
+
+#[test]
+fn a167_a_class_that_becomes_wrong_stops_its_launches_and_nothing_else() {
+    let mistakes = [
+        (json!({"subnetSelectorTerms": [{"tags": {"no": "no"}}]}), "SubnetsReady"),
+        (json!({"securityGroupSelectorTerms": [{"tags": {"no": "no"}}]}), "SecurityGroupsReady"),
+        (json!({"amiSelectorTerms": [{"alias": "al2023@v20990101"}]}), "AMIsReady"),
+        (json!({"role": "nobody"}), "InstanceProfileReady"),
+    ];
+    for (mistake, condition) in mistakes {
+        let mut play = Play::with(&["m5.large"], &["--interruption-queue=queue"]);
+        play.double.change(|world| world.queue = Some(std::collections::VecDeque::new()));
+        play.start();
+        for name in ["default", "other"] {
+            play.world.apply(&class(name, &json!({})).to_string());
+        }
+        play.pass(30);
+        let first = play.node("one", &[]);
+        let second = play.node("two", &[]);
+        play.world.patch(&format!("{CLASSES}/default"), &json!({"spec": mistake}));
+        play.pass(120);
+        assert_eq!(play.condition("default", condition).0, "False", "{condition}");
+        assert_ne!(play.condition("default", "Ready").0, "True", "{condition}");
+        assert!(matches!(play.create(&claim(&[])), Err(Error::NodeClassNotReady(_))), "{condition}");
+        // Nodes stay, and are looked after.
+        let running =
+            |play: &Play, id: &str| play.double.change(|world| world.running().any(|each| each.id == id));
+        assert!(running(&play, &first) && running(&play, &second), "{condition}");
+        assert!(!play.is_ending("one") && !play.is_ending("two"), "{condition}");
+        let ended: api::nodeclaim::NodeClaim = serde_json::from_value(play.claim("one")).unwrap();
+        play.world.block_on(play.aws.delete(&ended)).unwrap();
+        assert!(!running(&play, &first), "{condition}");
+        let body = json!({
+            "version": "0", "source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning",
+            "time": play.world.now().to_string(), "detail": {"instance-id": second},
+        });
+        let message = aws::port::Message { body: body.to_string(), receipt: "r".to_owned() };
+        play.double.change(|world| world.queue.as_mut().unwrap().push_back(message));
+        play.pass(5);
+        assert!(play.is_ending("two"), "{condition}");
+        // Other classes are not concerned, and this one is as before once it is mended.
+        let mut other = claim(&[]);
+        other.spec.node_class_ref.name = "other".to_owned();
+        play.create(&other).unwrap();
+        play.world.apply(&class("default", &json!({})).to_string());
+        play.pass(120);
+        assert_eq!(play.condition("default", "Ready").0, "True", "{condition}");
+        play.create(&claim(&[])).unwrap();
+    }
+}

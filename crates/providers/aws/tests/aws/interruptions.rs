@@ -304,3 +304,53 @@ fn a179_without_the_permission_the_status_is_asked_for_once() {
     other.pass(130);
     assert!(other.double.count("ec2:DescribeInstanceStatus") >= 9, "other failures pass");
 }
+
+#[test]
+fn a193_fifteen_thousand_messages_are_handled_ten_at_a_time() {
+    const MESSAGES: usize = 15_000;
+    let mut play = play();
+    let ids: Vec<String> =
+        (0..41).map(|number| play.node(&format!("claim-{number}"), &[SPOT_ONLY])).collect();
+    // A storm: what happens to our instances, to those of others, and what is none of our business.
+    for number in 0..MESSAGES {
+        let id = match number % 3 {
+            0 => ids[number / 3 % ids.len()].clone(),
+            _ => format!("i-of-somebody-else-{number}"),
+        };
+        let (kind, detail) = match number % 4 {
+            0 => ("EC2 Spot Instance Interruption Warning", json!({"instance-id": id})),
+            1 => ("EC2 Instance Rebalance Recommendation", json!({"instance-id": id})),
+            2 => (STATE, json!({"instance-id": id, "state": "stopping"})),
+            _ => ("EC2 Something New", json!({"instance-id": id})),
+        };
+        let body = json!({
+            "version": "0", "source": "aws.ec2", "detail-type": kind, "time": play.world.now().to_string(),
+            "detail": detail,
+        });
+        let message = Message { body: body.to_string(), receipt: format!("receipt-{number}") };
+        play.double.change(|world| world.queue.as_mut().unwrap().push_back(message));
+    }
+    // As far away as a queue is.
+    play.double.change(|world| world.latency = std::time::Duration::from_millis(15));
+    play.double.forget_calls();
+    let before = play.world.now();
+    play.start_some(|name| name == api::names::controllers::aws::INTERRUPTION);
+    while play.left() > 0 {
+        play.pass(1);
+        assert!(play.world.now().duration_since(before).as_secs() < 300, "{} are left", play.left());
+    }
+    let took = play.world.now().duration_since(before).as_secs();
+    let (received, deleted) =
+        (play.double.count("sqs:ReceiveMessage"), play.double.count("sqs:DeleteMessage"));
+    println!("{MESSAGES} messages: {took} s of virtual time, {received} received, {deleted} deleted");
+    // Messages are dropped after five minutes, and nothing of ours takes that long.
+    assert!(took <= 60, "{took} s");
+    assert!(received <= MESSAGES / 10 + 2, "{received}");
+    assert_eq!(deleted, MESSAGES / 10);
+    assert_eq!(play.metrics.value(&metrics::INTERRUPTION_DELETED_MESSAGES, &[]), Some(15_000.0));
+    for number in 0..ids.len() {
+        assert!(play.is_ending(&format!("claim-{number}")), "{number}");
+    }
+    let ended = play.disrupted("spot_interrupted", SPOT) + play.disrupted("instance_stopped", SPOT);
+    assert!((ended - 41.0).abs() < 1e-9, "each once: {ended}");
+}

@@ -7,9 +7,12 @@
     reason = "helpers of tests, with values made in place"
 )]
 
+mod capacity;
 mod classes;
 mod controllers;
+mod doctor;
 mod drift;
+mod edges;
 mod filters;
 mod golden;
 mod instance_types;

@@ -10,7 +10,7 @@ use aws::double::{Double, Stored};
 use aws::port::{Image, SecurityGroup, Services, TypeInZone};
 use aws::provider::{Aws, Setup};
 use aws::settings::AwsSettings;
-use cloud::{CloudProvider as _, Error, Instance};
+use cloud::{CloudProvider as _, Error, Instance, Overlays};
 use cluster::state::{Kind, State};
 use runtime::events::Recorder;
 use runtime::limit::Limiter;
@@ -59,6 +59,21 @@ impl Play {
         arguments: &[&str],
         services: impl FnOnce(&Double) -> Services,
     ) -> Self {
+        Self::build(types, arguments, services, None)
+    }
+
+    /// With NodeOverlays, of which none are in force at first.
+    pub(crate) fn overlaid(types: &[&str], overlays: &Overlays) -> Self {
+        let gates = ["--feature-gates=NodeOverlay=true"];
+        Self::build(types, &gates, Double::services, Some(overlays.clone()))
+    }
+
+    fn build(
+        types: &[&str],
+        arguments: &[&str],
+        services: impl FnOnce(&Double) -> Services,
+        overlays: Option<Overlays>,
+    ) -> Self {
         let world = World::builder(1).without_scheduler().start();
         for crd in api::crds::documents(Provider::Aws) {
             world.apply(&crd.document.to_string());
@@ -88,7 +103,7 @@ impl Play {
                 clock: world.clock(),
                 events: events.clone(),
                 metrics: metrics.clone(),
-                overlays: None,
+                overlays,
             });
             aws.refresh_instance_types().await.unwrap();
             aws

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use aws::port::{
-    CapacityReservation, Ec2, Error, Filter, FleetRequest, FleetResult, Iam, Image, ImageQuery, Instance,
-    InstanceProfile, InstanceStatus, InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery,
+    CapacityReservation, Decision, Ec2, Error, Filter, FleetRequest, FleetResult, Iam, Image, ImageQuery,
+    Instance, InstanceProfile, InstanceStatus, InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery,
     LaunchTemplateRef, NewLaunchTemplate, PlacementGroup, PlacementGroupQuery, RunInstancesCheck,
-    SecurityGroup, Services, SpotPrice, Ssm, StateChange, Subnet, Tags, TypeInZone,
+    SecurityGroup, Services, Simulation, SpotPrice, Ssm, StateChange, Subnet, Tags, Trial, TypeInZone,
 };
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -145,6 +145,10 @@ impl Ec2 for Recorder {
         self.services.ec2.check_run_instances(check)
     }
 
+    fn try_out<'a>(&'a self, trial: &'a Trial) -> BoxFuture<'a, Error> {
+        self.services.ec2.try_out(trial)
+    }
+
     fn instances<'a>(&'a self, of: &'a [String], filters: &'a [Filter]) -> Answer<'a, Vec<Instance>> {
         self.note("ec2", "DescribeInstances", ids("InstanceId", of, filters));
         self.services.ec2.instances(of, filters)
@@ -202,6 +206,14 @@ impl Iam for Recorder {
     fn instance_profiles<'a>(&'a self, path_prefix: &'a str) -> Answer<'a, Vec<InstanceProfile>> {
         self.note("iam", "ListInstanceProfiles", json!({"PathPrefix": path_prefix}));
         self.services.iam.instance_profiles(path_prefix)
+    }
+
+    fn role<'a>(&'a self, name: &'a str) -> Answer<'a, ()> {
+        self.services.iam.role(name)
+    }
+
+    fn simulate<'a>(&'a self, request: &'a Simulation) -> Answer<'a, Decision> {
+        self.services.iam.simulate(request)
     }
 }
 

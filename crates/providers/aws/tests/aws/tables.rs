@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 /// Numbers of tests: `fn a12_` in the sources.
 fn in_sources() -> BTreeSet<String> {
     let sources = [
+        include_str!("capacity.rs"),
         include_str!("classes.rs"),
         include_str!("controllers.rs"),
+        include_str!("doctor.rs"),
         include_str!("drift.rs"),
+        include_str!("edges.rs"),
         include_str!("filters.rs"),
         include_str!("golden.rs"),
         include_str!("instance_types.rs"),

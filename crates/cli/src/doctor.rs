@@ -1,0 +1,86 @@
+//! `karpenter doctor`: looks over what nodes of a cloud depend on, and changes nothing.
+
+#[cfg(feature = "aws")]
+mod of_aws;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use api::provider::Provider;
+use clap::builder::FalseyValueParser;
+use cloud::doctor::Report;
+
+/// Find out what keeps nodes from being launched: credentials, permissions, networks, images, quotas; changes nothing
+#[derive(clap::Args)]
+#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "without a cloud there is nothing to look over"))]
+pub(crate) struct Args {
+    /// Whose nodes: aws
+    #[arg(long, value_name = "NAME")]
+    provider: Provider,
+    /// What to print
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// The cluster's kubeconfig; without it, the cluster that this process is in, else that of the usual kubeconfig
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// The name of the cluster, as the controller is told it
+    #[arg(long, value_name = "NAME", env = "CLUSTER_NAME")]
+    cluster_name: String,
+    /// The address of the API server, if the controller is told one
+    #[arg(long, value_name = "URL", env = "CLUSTER_ENDPOINT", default_value = "")]
+    cluster_endpoint: String,
+    /// The name of the queue with interruptions, if the controller is told one
+    #[arg(long, value_name = "NAME", env = "INTERRUPTION_QUEUE", default_value = "")]
+    interruption_queue: String,
+    /// The network has no endpoints of IAM and the price list
+    #[arg(long, env = "ISOLATED_VPC", value_parser = FalseyValueParser::new())]
+    isolated_vpc: bool,
+    /// Zones are avoided that traffic is shifted away from
+    #[arg(long, env = "ENABLE_ZONAL_SHIFT", value_parser = FalseyValueParser::new())]
+    enable_zonal_shift: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// For people: a line for each check
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Something is bad.
+const BAD: u8 = 1;
+/// Nothing could be asked.
+const UNKNOWN: u8 = 2;
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    let report = match runtime.block_on(examine(args)) {
+        Ok(report) => report,
+        Err(error) => {
+            crate::complain(&error);
+            return Ok(ExitCode::from(UNKNOWN));
+        }
+    };
+    match args.output {
+        Output::Text => crate::print(&report.text())?,
+        Output::Json => {
+            let text = serde_json::to_string_pretty(&report.json()).context("printing the report as JSON")?;
+            crate::print(&(text + "\n"))?;
+        }
+    }
+    Ok(if report.is_healthy() { ExitCode::SUCCESS } else { ExitCode::from(BAD) })
+}
+
+/// Looks a cloud over. Each provider has its own way.
+async fn examine(args: &Args) -> Result<Report> {
+    match args.provider {
+        #[cfg(feature = "aws")]
+        Provider::Aws => of_aws::examine(args).await,
+        #[cfg(not(feature = "aws"))]
+        Provider::Aws => bail!("provider aws is not in this build"),
+        Provider::Kwok => bail!("there is nothing to look over for provider kwok: expected aws"),
+        Provider::Azure => bail!("provider azure cannot be looked over yet: expected aws"),
+    }
+}
