@@ -191,7 +191,7 @@ async fn messages(services: &Services, given: &Given) {
     one("unknown queue", sqs.queue_url("nowhere").await);
     let Some(url) = one("queue", sqs.queue_url(&given.queue).await) else { return };
     for message in list("messages", sqs.receive(&url).await) {
-        one("delete message", sqs.delete(&url, &[message.receipt.clone()]).await);
+        one("delete message", sqs.delete(&url, std::slice::from_ref(&message.receipt)).await);
     }
 }
 
