@@ -1,0 +1,7 @@
+//! Azure's management API: how it is asked.
+
+pub mod error;
+pub mod transport;
+
+pub use error::Error;
+pub use transport::{Transport, TransportError};

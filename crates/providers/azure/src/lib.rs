@@ -1,0 +1,6 @@
+//! Azure: nodes are virtual machines of an AKS cluster.
+//!
+//! [`arm`] asks Azure; the other modules decide: they turn answers into instance types, images, machines and reasons
+//! to replace nodes. None of them waits for anything, and what time it is, is a parameter.
+
+pub mod arm;
