@@ -4,3 +4,13 @@
 //! to replace nodes. None of them waits for anything, and what time it is, is a parameter.
 
 pub mod arm;
+pub mod instance_type;
+pub mod launch_errors;
+pub mod prices;
+pub mod quota;
+pub mod ranking;
+mod requirements;
+pub mod sku;
+mod tables;
+pub mod unavailable;
+pub mod zone;
