@@ -10,6 +10,7 @@ pub mod machine;
 pub mod network;
 pub mod nic;
 pub mod node_config;
+pub mod sku;
 pub mod vm;
 
 /// Another resource, by its ID.
