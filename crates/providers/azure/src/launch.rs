@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(crate) mod fixture;
 
-use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use api::names::labels::azure as labels;
 use api::names::labels::ARCH;
@@ -15,98 +15,34 @@ use units::Quantity;
 
 use crate::class::Class;
 use crate::network::{SecurityGroup, SubnetId};
+use crate::settings::AzureSettings;
 
 /// The zone label of machines whose zone Azure chooses.
 pub const REGIONAL: &str = "0";
-
-/// How machines are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ProvisionMode {
-    /// Virtual machines that are told everything by a script of ours.
-    #[default]
-    AksScriptless,
-    /// Virtual machines that are told everything by a service of AKS.
-    BootstrappingClient,
-    /// Machines of the AKS Machine API, one at a time.
-    AksMachineApi,
-    /// Machines of the AKS Machine API, many at a time.
-    AksMachineApiHeaderBatch,
-}
-
-/// What is set for the whole cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// The cluster's name.
-    pub cluster_name: String,
-    /// The address of its API server.
-    pub cluster_endpoint: String,
-    /// The subscription that it is in.
-    pub subscription_id: String,
-    /// The directory that it is in.
-    pub tenant_id: String,
-    /// The region that it is in.
-    pub location: String,
-    /// The resource group that it is in.
-    pub cluster_resource_group: String,
-    /// The resource group of its machines.
-    pub node_resource_group: String,
-    /// The token by which nodes join it.
-    pub kubelet_bootstrap_token: String,
-    /// The key by which administrators log in.
-    pub ssh_public_key: String,
-    /// The name by which administrators log in.
-    pub linux_admin_username: String,
-    /// `azure` or `none`.
-    pub network_plugin: String,
-    /// `overlay` or empty.
-    pub network_plugin_mode: String,
-    /// The implementation of network policies.
-    pub network_policy: String,
-    /// `azure`, `cilium` or empty.
-    pub network_dataplane: String,
-    /// The subnet of machines whose NodeClass names none.
-    pub vnet_subnet_id: String,
-    /// The identities that machines have.
-    pub node_identities: Vec<String>,
-    /// The client of the kubelet's identity.
-    pub kubelet_identity_client_id: String,
-    /// How machines are made.
-    pub provision_mode: ProvisionMode,
-    /// Whether machines are started from the shared gallery of AKS.
-    pub use_sig: bool,
-    /// The subscription of that gallery.
-    pub sig_subscription_id: String,
-    /// The keys that disks are encrypted by, if any.
-    pub node_osdisk_diskencryptionset_id: String,
-    /// Tags of everything that is made.
-    pub additional_tags: BTreeMap<String, String>,
-}
-
-impl Settings {
-    /// Whether pods have addresses of their own network.
-    pub fn is_overlay(&self) -> bool {
-        self.network_plugin == "azure" && self.network_plugin_mode == "overlay"
-    }
-
-    /// Whether Cilium passes on what pods send.
-    pub fn is_cilium(&self) -> bool {
-        self.network_dataplane == "cilium"
-    }
-}
 
 /// The cluster that nodes join: its settings and what was found out about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Cluster<'a> {
     /// What is set.
-    pub settings: &'a Settings,
+    pub settings: &'a AzureSettings,
     /// The address of its DNS service.
-    pub dns_service_ip: &'a str,
+    pub dns_service_ip: IpAddr,
     /// What Azure tells its network apart by; empty if it does not matter.
     pub vnet_guid: &'a str,
     /// Certificates by which nodes know the API server, in base64.
     pub ca_bundle: &'a str,
-    /// The cloud, such as `AzurePublicCloud`.
-    pub cloud: &'a str,
+}
+
+impl Cluster<'_> {
+    /// Whether pods have addresses of a network of their own.
+    pub fn is_overlay(&self) -> bool {
+        self.settings.network_plugin == "azure" && self.settings.network_plugin_mode == "overlay"
+    }
+
+    /// Whether Cilium passes on what pods send.
+    pub fn is_cilium(&self) -> bool {
+        self.settings.network_dataplane == "cilium"
+    }
 }
 
 /// A place on the host that a disk can be on.

@@ -11,7 +11,8 @@ use cluster::instance_types::{Wanted, single};
 
 use crate::class::Class;
 use crate::images::Family;
-use crate::launch::{Choice, Launch, ProvisionMode};
+use crate::launch::{Choice, Launch};
+use crate::settings::ProvisionMode;
 use crate::version;
 
 /// Labels by their name.
@@ -90,7 +91,7 @@ fn base(launch: &Launch<'_>) -> Labels {
     if class.streams_artifacts(choice.architecture()) && is_configured {
         all.push((azure::AKS_ARTIFACT_STREAMING_ENABLED, "true"));
     }
-    if settings.is_overlay() {
+    if cluster.is_overlay() {
         let is_stateless = version::is_at_least(class.kubernetes_version, 34);
         all.extend([
             (azure::AKS_NETWORK_SUBNET, subnet.name.as_str()),
@@ -100,7 +101,7 @@ fn base(launch: &Launch<'_>) -> Labels {
             (azure::AKS_NETWORK_STATELESS_CNI, if is_stateless { "true" } else { "false" }),
         ]);
     }
-    if settings.is_cilium() {
+    if cluster.is_cilium() {
         all.push((azure::AKS_EBPF_DATAPLANE, "cilium"));
     }
     let mut all: Labels = all.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

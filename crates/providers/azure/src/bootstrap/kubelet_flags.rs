@@ -60,7 +60,7 @@ pub(super) fn of(launch: &Launch<'_>) -> Result<Flags, BootstrapError> {
     let choice = &launch.choice;
     let mut flags: Flags = BASE.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
     by_version(&mut flags, version);
-    flags.insert("cluster-dns", launch.cluster.dns_service_ip.to_owned());
+    flags.insert("cluster-dns", launch.cluster.dns_service_ip.to_string());
     flags.insert("max-pods", choice.max_pods().to_string());
     flags.insert(
         "kube-reserved",
@@ -194,7 +194,7 @@ mod tests {
     fn the_address_of_the_dns_is_that_of_the_cluster() {
         let fixture = Fixture::default();
         let mut launch = fixture.launch();
-        launch.cluster.dns_service_ip = "10.1.0.53";
+        launch.cluster.dns_service_ip = [10, 1, 0, 53].into();
         assert_eq!(of(&launch).unwrap()["cluster-dns"], "10.1.0.53");
     }
 

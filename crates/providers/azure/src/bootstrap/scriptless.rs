@@ -111,13 +111,14 @@ impl Variables {
     }
 
     fn network(&mut self, launch: &Launch<'_>) {
-        let (settings, subnet) = (launch.cluster.settings, launch.subnet);
+        let Launch { cluster, subnet, .. } = launch;
+        let settings = cluster.settings;
         let arch = launch.choice.architecture();
         let is_cilium_in_subnet = settings.network_plugin == "azure"
             && settings.network_plugin_mode.is_empty()
-            && settings.is_cilium();
+            && cluster.is_cilium();
         let is_set_up_by_others =
-            settings.is_overlay() || is_cilium_in_subnet || settings.network_plugin == "none";
+            cluster.is_overlay() || is_cilium_in_subnet || settings.network_plugin == "none";
         let plugin = if is_set_up_by_others { "none" } else { "azure" };
         let azure_cni = "azure-cni/v1.4.32/binaries/azure-vnet-cni-linux";
         let plugins = "cni-plugins/v1.1.1/binaries/cni-plugins-linux";
@@ -188,7 +189,7 @@ impl Variables {
     }
 
     fn features(&mut self, launch: &Launch<'_>) {
-        let cloud = cloud(launch.cluster.cloud);
+        let cloud = cloud(&launch.cluster.settings.environment.name);
         self.quoted([
             ("ENABLE_HOSTS_CONFIG_AGENT", "false"),
             ("DISABLE_SSH", "false"),
@@ -272,7 +273,7 @@ impl Variables {
             ("GPU_DRIVER_TYPE", driver.map_or("", |driver| driver.kind)),
             ("GPU_IMAGE_SHA", driver.map_or("", |driver| driver.image)),
             ("GPU_INSTANCE_PROFILE", ""),
-            ("TLS_BOOTSTRAP_TOKEN", &launch.cluster.settings.kubelet_bootstrap_token),
+            ("TLS_BOOTSTRAP_TOKEN", launch.cluster.settings.kubelet_bootstrap_token.reveal()),
             ("KUBELET_FLAGS", &flags.collect::<Vec<_>>().join(" ")),
             ("KUBELET_NODE_LABELS", &labels.join(",")),
             ("KUBE_CA_CRT", launch.cluster.ca_bundle),

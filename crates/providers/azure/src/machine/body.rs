@@ -12,7 +12,8 @@ use crate::arm::types::node_config::ArtifactStreamingProfile;
 use crate::bootstrap::all_taints;
 use crate::class::Class;
 use crate::images::{NotShared, node_image_version};
-use crate::launch::{Choice, Settings};
+use crate::launch::Choice;
+use crate::settings::AzureSettings;
 use crate::{node_labels, tags, version};
 
 /// Why nobody can say what a machine is.
@@ -30,7 +31,7 @@ pub enum BodyError {
 #[derive(Clone, Copy, Debug)]
 pub struct MachineLaunch<'a> {
     /// What is set for the cluster.
-    pub settings: &'a Settings,
+    pub settings: &'a AzureSettings,
     /// The NodeClass.
     pub class: Class<'a>,
     /// The claim.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use expect_test::expect_file;
 
 use super::*;
-use crate::launch::fixture::Fixture;
+use crate::environment::Environment;
 use crate::launch::GpuVendor;
+use crate::launch::fixture::Fixture;
 
 /// The variables of a script, as a shell reads them.
 fn variables(script: &str) -> BTreeMap<&str, String> {
@@ -165,16 +166,14 @@ fn drivers_are_installed_for_nvidia_where_the_class_wants_them() {
 fn the_administrator_and_the_cloud_are_those_of_the_cluster() {
     let mut fixture = Fixture::default();
     "admin".clone_into(&mut fixture.settings.linux_admin_username);
-    let mut launch = fixture.launch();
     for (cloud, expected) in [
-        ("AzurePublicCloud", "AzurePublicCloud"),
-        ("AzureUSGovernmentCloud", "AzureUSGovernmentCloud"),
-        ("AzureChinaCloud", "AzureChinaCloud"),
-        ("Own", "AzurePublicCloud"),
+        (Environment::public(), "AzurePublicCloud"),
+        (Environment::us_government(), "AzureUSGovernmentCloud"),
+        (Environment::china(), "AzureChinaCloud"),
+        (Environment { name: "Own".to_owned(), ..Environment::public() }, "AzurePublicCloud"),
     ] {
-        launch.cluster.cloud = cloud;
-        let script = script(&launch).unwrap();
-        let all = variables(&script);
+        fixture.settings.environment = cloud;
+        let all = of(&fixture);
         assert_eq!((all["ADMINUSER"].as_str(), all["TARGET_CLOUD"].as_str()), ("admin", expected));
         assert_eq!(all["TARGET_ENVIRONMENT"], expected);
     }

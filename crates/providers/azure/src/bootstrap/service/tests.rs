@@ -4,8 +4,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::launch::ProvisionMode;
 use crate::launch::fixture::Fixture;
+use crate::settings::ProvisionMode;
 
 const IMAGE: &str = "/subscriptions/s/resourceGroups/AKS-Ubuntu/providers/Microsoft.Compute/galleries/AKSUbuntu/images/2204gen2containerd/versions/202512.6.0";
 
