@@ -5,9 +5,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::Uri;
 
-use super::{BootstrapError, containerd, gpu_driver, kubelet_flags, shell};
+use super::{BootstrapError, containerd, kubelet_flags, shell};
 use crate::launch::Launch;
 use crate::node_labels;
+use crate::sku::gpu;
 use crate::version::KubernetesVersion;
 
 /// Where the images get what they do not have from.
@@ -113,7 +114,7 @@ impl Variables {
     fn network(&mut self, launch: &Launch<'_>) {
         let Launch { cluster, subnet, .. } = launch;
         let settings = cluster.settings;
-        let arch = launch.choice.architecture();
+        let arch = &launch.choice.sku.architecture;
         let is_cilium_in_subnet = settings.network_plugin == "azure"
             && settings.network_plugin_mode.is_empty()
             && cluster.is_cilium();
@@ -256,7 +257,7 @@ impl Variables {
     /// How the machine joins the cluster.
     fn node(&mut self, launch: &Launch<'_>) -> Result<(), BootstrapError> {
         let is_nvidia = launch.installs_gpu_driver();
-        let driver = is_nvidia.then(|| gpu_driver::of(launch.choice.size()));
+        let driver = is_nvidia.then(|| gpu::driver(&launch.choice.sku.name));
         let flags = kubelet_flags::of(launch)?.into_iter().map(|(name, value)| format!("--{name}={value}"));
         let labels = node_labels::of_kubelet(launch);
         let labels: Vec<String> = labels.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -301,7 +302,7 @@ fn kube_binary_url(launch: &Launch<'_>, version: KubernetesVersion) -> String {
     if version >= KubernetesVersion::minor(34) {
         return String::new();
     }
-    let (version, arch) = (launch.class.kubernetes_version, launch.choice.architecture());
+    let (version, arch) = (launch.class.kubernetes_version, &launch.choice.sku.architecture);
     format!("{MIRROR}/kubernetes/v{version}/binaries/kubernetes-node-linux-{arch}.tar.gz")
 }
 
@@ -313,7 +314,7 @@ fn credential_provider_url(launch: &Launch<'_>, version: KubernetesVersion) -> S
         version if version < KubernetesVersion::minor(33) => "1.32.5",
         _ => "1.33.0",
     };
-    let arch = launch.choice.architecture();
+    let arch = &launch.choice.sku.architecture;
     format!(
         "{MIRROR}/cloud-provider-azure/v{release}/binaries/azure-acr-credential-provider-linux-{arch}-v{release}.tar.gz"
     )

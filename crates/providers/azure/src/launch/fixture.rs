@@ -7,12 +7,13 @@ use api::nodeclaim::NodeClaim;
 use cluster::instance_types::InstanceType;
 use serde_json::json;
 
-use super::{Choice, Cluster, DiskPlacement, Launch};
+use super::{Choice, Cluster, Launch};
 use crate::auth::Secret;
 use crate::class::Class;
 use crate::environment::Environment;
 use crate::network::{SecurityGroup, SubnetId};
 use crate::settings::{AzureSettings, Batch, ProvisionMode};
+use crate::sku::{Sku, gpu};
 
 pub(crate) const MANAGED_SUBNET: &str = "/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/MC_rg_test_eastus/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet";
 
@@ -22,6 +23,7 @@ pub(crate) struct Fixture {
     pub(crate) class: AKSNodeClass,
     pub(crate) claim: NodeClaim,
     pub(crate) instance_type: InstanceType,
+    pub(crate) sku: Sku,
     pub(crate) subnet: SubnetId,
     pub(crate) security_group: SecurityGroup,
     pub(crate) capacity_type: &'static str,
@@ -35,6 +37,7 @@ impl Default for Fixture {
             class: class(),
             claim: claim(),
             instance_type: instance_type(),
+            sku: sku(),
             subnet: MANAGED_SUBNET.parse().unwrap(),
             security_group: SecurityGroup {
                 id: "/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/MC_rg_test_eastus/providers/Microsoft.Network/networkSecurityGroups/aks-agentpool-12345678-nsg".to_owned(),
@@ -51,15 +54,18 @@ impl Fixture {
     pub(crate) fn choice(&self) -> Choice<'_> {
         Choice {
             instance_type: &self.instance_type,
-            accelerated_networking: true,
-            ephemeral_disk: Some((150, DiskPlacement::Cache)),
-            gpu: None,
-            kube_reserved_cpu: "140m".parse().unwrap(),
-            kube_reserved_memory: "2250Mi".parse().unwrap(),
+            sku: &self.sku,
             capacity_type: self.capacity_type,
             zone: self.zone,
             ultra_ssd: false,
         }
+    }
+
+    /// Another size with its GPUs, and otherwise the same.
+    pub(crate) fn set_size(&mut self, name: &str) {
+        name.clone_into(&mut self.instance_type.name);
+        name.clone_into(&mut self.sku.name);
+        self.sku.gpu = gpu::of(name);
     }
 
     pub(crate) fn launch(&self) -> Launch<'_> {
@@ -147,6 +153,25 @@ fn claim() -> NodeClaim {
         },
     }))
     .unwrap()
+}
+
+fn sku() -> Sku {
+    let wire = serde_json::from_value(json!({
+        "resourceType": "virtualMachines", "name": "Standard_D4s_v5", "size": "D4s_v5",
+        "family": "standardDSv5Family", "locations": ["eastus"],
+        "locationInfo": [{"location": "eastus", "zones": ["1", "2"]}],
+        "capabilities": [
+            {"name": "vCPUs", "value": "4"},
+            {"name": "MemoryGB", "value": "16"},
+            {"name": "CpuArchitectureType", "value": "x64"},
+            {"name": "HyperVGenerations", "value": "V1,V2"},
+            {"name": "AcceleratedNetworkingEnabled", "value": "True"},
+            {"name": "EphemeralOSDiskSupported", "value": "True"},
+            {"name": "CachedDiskBytes", "value": "161061273600"},
+            {"name": "LowPriorityCapable", "value": "True"},
+        ],
+    }));
+    Sku::read(&wire.unwrap(), "eastus").unwrap()
 }
 
 fn instance_type() -> InstanceType {
