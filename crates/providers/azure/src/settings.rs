@@ -163,8 +163,7 @@ impl AzureSettings {
         let text = |flag: &Flag| settings.of_provider(flag).to_owned();
         let optional = |flag: &Flag| Some(text(flag)).filter(|text| !text.is_empty());
         let switch = |flag: &Flag| settings.of_provider(flag) == "true";
-        let variable =
-            |name: &str| variable(name).map(|value| value.trim().to_owned()).unwrap_or_default();
+        let variable = |name: &str| variable(name).map(|value| value.trim().to_owned()).unwrap_or_default();
         let either = |first: &str, second: &str| {
             Some(variable(first)).filter(|value| !value.is_empty()).unwrap_or_else(|| variable(second))
         };

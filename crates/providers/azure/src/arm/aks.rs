@@ -77,8 +77,9 @@ impl Client {
             .json(machine)?
             .header("allowspotvmsystemnode", "true")?;
         if let Some(batch) = &with.batch {
-            let written = ascii_json(batch)
-                .map_err(|error| Error::new(&call.description(), "", &format!("writing the batch, {error}")))?;
+            let written = ascii_json(batch).map_err(|error| {
+                Error::new(&call.description(), "", &format!("writing the batch, {error}"))
+            })?;
             call = call.header("batchputmachine", &written)?;
         }
         if let Some(version) = &with.if_match {

@@ -78,7 +78,9 @@ impl Call {
     /// What is asked, in a few words: `PUT virtualMachines/aks-a`.
     pub(super) fn description(&self) -> String {
         let path = self.url.split(['?', '#']).next().unwrap_or_default();
-        let path = path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
+        let path = path
+            .split_once("://")
+            .map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
         let mut last: Vec<&str> = path.rsplit('/').filter(|segment| !segment.is_empty()).take(2).collect();
         last.reverse();
         format!("{} {}", self.method, last.join("/"))
@@ -86,7 +88,11 @@ impl Call {
 }
 
 /// An address below `base`.
-pub(super) fn address<'a>(base: &str, path: impl IntoIterator<Item = &'a str>, query: &[(&str, &str)]) -> String {
+pub(super) fn address<'a>(
+    base: &str,
+    path: impl IntoIterator<Item = &'a str>,
+    query: &[(&str, &str)],
+) -> String {
     let mut url = base.trim_end_matches('/').to_owned();
     for segment in path {
         url.push('/');
@@ -142,7 +148,10 @@ mod tests {
     #[test]
     fn a_question_is_described_by_what_it_is_about() {
         let described = |url: &str| Call::new("o", Method::GET, url.to_owned()).description();
-        assert_eq!(described("https://h/a/providers/P/virtualMachines/aks-a?x=/y/z"), "GET virtualMachines/aks-a");
+        assert_eq!(
+            described("https://h/a/providers/P/virtualMachines/aks-a?x=/y/z"),
+            "GET virtualMachines/aks-a"
+        );
         assert_eq!(described("http://127.0.0.1:1/skus"), "GET skus");
         assert_eq!(described("http://h"), "GET ");
     }
