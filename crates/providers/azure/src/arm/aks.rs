@@ -48,8 +48,9 @@ impl Client {
     }
 
     fn pool_url(&self, pool: &MachinePool, rest: &[&str]) -> String {
-        let path =
-            [&[CONTAINER_SERVICE, "managedClusters", &pool.cluster, "agentPools", &pool.pool], rest].concat();
+        let start =
+            [CONTAINER_SERVICE, "managedClusters", pool.cluster.as_str(), "agentPools", pool.pool.as_str()];
+        let path = [&start[..], rest].concat();
         self.in_group(&pool.group, &path, &[VERSION])
     }
 

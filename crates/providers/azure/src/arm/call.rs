@@ -1,6 +1,6 @@
 //! One question to Azure, before it is sent.
 
-use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri};
@@ -98,8 +98,8 @@ pub(super) fn address<'a>(
         url.push('/');
         url.extend(utf8_percent_encode(segment, ESCAPED));
     }
-    for (at, (name, value)) in query.iter().enumerate() {
-        url.push(if at == 0 { '?' } else { '&' });
+    for (name, value) in query {
+        url.push(if url.contains('?') { '&' } else { '?' });
         url.push_str(name);
         url.push('=');
         url.extend(utf8_percent_encode(value, ESCAPED));
@@ -115,15 +115,18 @@ pub(super) fn segments(id: &str) -> impl Iterator<Item = &str> {
 /// JSON that fits into a header: only ASCII.
 pub(super) fn ascii_json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(value)?;
-    let mut units = [0; 2];
-    let escaped = text.chars().map(|c| {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
         if c.is_ascii() {
-            return Cow::Owned(c.to_string());
+            escaped.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a text cannot fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
         }
-        let units = c.encode_utf16(&mut units);
-        Cow::Owned(units.iter().map(|unit| format!("\\u{unit:04x}")).collect())
-    });
-    Ok(escaped.collect::<Vec<Cow<'_, str>>>().concat())
+    }
+    Ok(escaped)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
-use api::names::flags::{self as core, Flag, azure as flags};
+use api::names::flags::{self as common, Flag, azure as flags};
 use regex::Regex;
 use runtime::settings::Settings;
 use units::GoDuration;
@@ -53,8 +53,8 @@ fn required(read: &AzureSettings, wrong: &mut Vec<String>) {
         (flags::SSH_PUBLIC_KEY.flag, read.ssh_public_key.is_empty()),
         (flags::VNET_SUBNET_ID.flag, read.vnet_subnet_id.is_empty()),
         (flags::NODE_RESOURCE_GROUP.flag, read.node_resource_group.is_empty()),
-        (core::AZURE_SUBSCRIPTION_ID, read.subscription_id.is_empty()),
-        (core::LOCATION, read.location.is_empty()),
+        (common::AZURE_SUBSCRIPTION_ID, read.subscription_id.is_empty()),
+        (common::LOCATION, read.location.is_empty()),
     ];
     let missing = needed.iter().filter(|(_, missing)| *missing);
     wrong.extend(missing.map(|(name, _)| format!("missing field, {name}")));
@@ -133,7 +133,7 @@ fn modes(read: &AzureSettings, wrong: &mut Vec<String>) {
     let manages_machines = read.manage_existing_aks_machines && !read.aks_machines_pool_name.is_empty();
     let asks_aks = is_machine_api || manages_machines || mode == ProvisionMode::BootstrappingClient;
     if asks_aks && read.cluster_resource_group.is_empty() {
-        wrong.push(format!("missing field, {}: AKS is asked about the cluster", core::ARM_RESOURCE_GROUP));
+        wrong.push(format!("missing field, {}: AKS is asked about the cluster", common::ARM_RESOURCE_GROUP));
     }
 }
 
