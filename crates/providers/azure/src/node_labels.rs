@@ -8,7 +8,6 @@ use api::names::labels::{self, aliases, azure};
 use api::nodeclaim::NodeClaim;
 use cluster::instance_types::{Wanted, single};
 
-use crate::class::Class;
 use crate::images::Family;
 use crate::launch::{Choice, Launch};
 use crate::settings::ProvisionMode;
@@ -151,3 +150,6 @@ pub fn may_be_set_by_kubelet(key: &str) -> bool {
 fn domain(key: &str) -> Option<&str> {
     key.split_once('/').map(|(domain, _)| domain)
 }
+
+#[cfg(test)]
+mod tests;
