@@ -4,3 +4,7 @@
 //! to replace nodes. None of them waits for anything, and what time it is, is a parameter.
 
 pub mod arm;
+pub mod auth;
+pub mod environment;
+mod random;
+pub mod settings;
