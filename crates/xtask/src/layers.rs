@@ -97,6 +97,19 @@ const LAYERS: &[Layer] = &[
         never: ONE_TLS,
     },
     Layer {
+        name: "karpenter-azure",
+        may_use: &[
+            "karpenter-units",
+            "karpenter-api",
+            "karpenter-cluster",
+            "karpenter-clock",
+            "karpenter-runtime",
+            "karpenter-cloud",
+        ],
+        never: BINARY_ONLY,
+    },
+    Layer { name: "karpenter-azure-http", may_use: &["karpenter-azure"], never: ONE_TLS },
+    Layer {
         name: "karpenter-operator",
         may_use: &[
             "karpenter-units",
@@ -137,6 +150,8 @@ const LAYERS: &[Layer] = &[
             "karpenter-provider-kwok",
             "karpenter-aws",
             "karpenter-aws-sdk",
+            "karpenter-azure",
+            "karpenter-azure-http",
             "karpenter-operator",
             "karpenter-embedded",
             "karpenter-controlplane",
@@ -144,6 +159,7 @@ const LAYERS: &[Layer] = &[
         never: &["openssl", "ring"],
     },
     // Tests and tools.
+    Layer { name: "karpenter-armdouble", may_use: &["karpenter-azure", "karpenter-clock"], never: BINARY_ONLY },
     Layer { name: "karpenter-e2e", may_use: &[], never: &["openssl", "ring"] },
     Layer { name: "xtask", may_use: &[], never: &["tokio", "kube-core", "k8s-openapi"] },
 ];

@@ -1,0 +1,31 @@
+//! Azure: nodes are virtual machines of an AKS cluster.
+//!
+//! [`arm`] asks Azure; the other modules decide: they turn answers into instance types, images, machines and reasons
+//! to replace nodes. None of them waits for anything, and what time it is, is a parameter.
+
+pub mod arm;
+pub mod auth;
+pub mod bootstrap;
+pub mod class;
+pub mod environment;
+mod hash;
+pub mod images;
+pub mod instance_type;
+pub mod launch;
+pub mod launch_errors;
+pub mod machine;
+pub mod network;
+pub mod node_labels;
+pub mod prices;
+pub mod quota;
+mod random;
+pub mod ranking;
+mod requirements;
+pub mod settings;
+pub mod sku;
+mod tables;
+pub mod tags;
+pub mod unavailable;
+pub mod version;
+pub mod vm;
+pub mod zone;
