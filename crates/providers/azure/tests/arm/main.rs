@@ -1,6 +1,7 @@
 //! The client against the double: every operation of azure.md section 24, in every form that it can take.
 
 mod support;
+mod table;
 
 use std::time::Duration;
 
@@ -65,8 +66,9 @@ async fn a_machine_is_made_changed_and_deleted_with_everything_that_belongs_to_i
 }
 
 async fn world_interface(client: &Client, group: &str) -> String {
-    let running = client.put_network_interface(group, "aks-a", &support::interface("aks-a")).await.unwrap();
-    running.wait().await.unwrap().name.unwrap()
+    let running = client.put_network_interface(group, "aks-a", &support::interface("aks-a")).await;
+    let made = running.expect("it is accepted").wait().await.expect("it is made");
+    made.name.expect("it has a name")
 }
 
 // azure.md 24, rows 13 to 15
