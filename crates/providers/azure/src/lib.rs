@@ -4,3 +4,8 @@
 //! to replace nodes. None of them waits for anything, and what time it is, is a parameter.
 
 pub mod arm;
+pub mod drift;
+pub mod garbage;
+pub mod in_place;
+pub mod node_class;
+pub mod repair;
