@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod transport;
+pub mod types;
 
 pub use error::Error;
 pub use transport::{Transport, TransportError};
