@@ -7,5 +7,6 @@ pub mod arm;
 pub mod drift;
 pub mod garbage;
 pub mod in_place;
+pub mod instance;
 pub mod node_class;
 pub mod repair;
