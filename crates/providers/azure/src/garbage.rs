@@ -2,29 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use api::nodeclaim::NodeClaim;
 use jiff::{SignedDuration, Timestamp};
+
+use crate::instance::Instance;
 
 /// How long the claim of a machine may take to learn of it.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// Machines that are to be deleted, because no claim has their provider ID. Machines must have been listed before
-/// claims, so that none is missed that was created in between.
-pub fn machines<'a>(
-    all: &'a [NodeClaim],
-    claimed: &BTreeSet<String>,
-    now: Timestamp,
-) -> Vec<&'a NodeClaim> {
+/// claims, so that none is missed that was created in between. One whose age nobody knows is new.
+pub fn machines<'a>(all: &'a [Instance], claimed: &BTreeSet<&str>, now: Timestamp) -> Vec<&'a Instance> {
     all.iter()
-        .filter(|machine| {
-            let created = machine.metadata.creation_timestamp.as_ref();
-            machine.metadata.deletion_timestamp.is_none()
-                && created.is_some_and(|created| now.duration_since(created.0) > PATIENCE)
-        })
-        .filter(|machine| {
-            let id = machine.status.as_ref().map_or("", |status| status.provider_id.as_str());
-            !id.is_empty() && !claimed.contains(id)
-        })
+        .filter(|machine| !machine.is_deleting && machine.node_pool().is_some())
+        .filter(|machine| machine.created.is_some_and(|created| now.duration_since(created) > PATIENCE))
+        .filter(|machine| !claimed.contains(machine.provider_id.as_str()))
         .collect()
 }
 
@@ -45,38 +36,32 @@ pub fn interfaces<'a>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const NOW: Timestamp = Timestamp::constant(1_000_000, 0);
 
-    fn machine(id: &str, age: i64, deleting: bool) -> NodeClaim {
-        let at = |seconds: i64| Timestamp::from_second(1_000_000 - seconds).unwrap().to_string();
-        let mut machine = json!({
-            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-            "metadata": {"creationTimestamp": at(age)},
-            "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "default"}},
-            "status": {"providerID": id},
-        });
-        if deleting {
-            machine["metadata"]["deletionTimestamp"] = at(0).into();
+    fn machine(id: &str, age: i64) -> Instance {
+        Instance {
+            provider_id: id.to_owned(),
+            created: Timestamp::from_second(1_000_000 - age).ok(),
+            tags: [("karpenter.sh_nodepool".to_owned(), "pool".to_owned())].into(),
+            ..Instance::default()
         }
-        serde_json::from_value(machine).unwrap()
     }
 
     // azure.md 15.4, 25.8
     #[test]
     fn a_machine_without_a_claim_has_five_minutes() {
         let all = [
-            machine("old", 301, false),
-            machine("young", 300, false),
-            machine("claimed", 1000, false),
-            machine("going", 1000, true),
-            machine("", 1000, false),
+            machine("old", 301),
+            machine("young", 300),
+            machine("claimed", 1000),
+            Instance { is_deleting: true, ..machine("going", 1000) },
+            Instance { created: None, ..machine("of unknown age", 0) },
+            Instance { tags: std::collections::BTreeMap::new(), ..machine("of somebody else", 1000) },
         ];
-        let found = machines(&all, &["claimed".to_owned()].into(), NOW);
-        let ids: Vec<&str> = found.iter().map(|each| each.status.as_ref().unwrap().provider_id.as_str()).collect();
+        let found = machines(&all, &["claimed"].into(), NOW);
+        let ids: Vec<&str> = found.iter().map(|each| each.provider_id.as_str()).collect();
         assert_eq!(ids, ["old"]);
     }
 

@@ -8,7 +8,7 @@ use api::names::reasons::azure as reasons;
 /// What is known of a cluster. What nobody could find out is absent and refuses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Who the cluster is for Azure: `msi` with a managed identity, else the client of a service principal.
+    /// By what it is known that the cluster is a service principal for Azure, if it is.
     pub service_principal: Option<String>,
     /// How pods get addresses.
     pub network_plugin: Option<String>,
@@ -32,12 +32,12 @@ pub struct Refusal {
 /// Why nodes cannot be created for a cluster, if so.
 pub fn refusal(facts: &Facts) -> Option<Refusal> {
     let refuse = |reason, message| Some(Refusal { reason, message });
-    if let Some(client) = facts.service_principal.as_deref().filter(|client| !is(client, &["", "msi"])) {
+    if let Some(evidence) = &facts.service_principal {
         return refuse(
             reasons::SERVICE_PRINCIPAL_UNSUPPORTED,
             format!(
-                "the cluster has service principal {client:?}, and nodes join with a managed identity only: \
-                 update the cluster with --enable-managed-identity"
+                "the cluster has a service principal, expected a managed identity: {evidence}; \
+                 update the cluster with --enable-managed-identity and set KUBELET_IDENTITY_CLIENT_ID"
             ),
         );
     }
@@ -79,7 +79,7 @@ mod tests {
     // azure.md 23: service principals, kubenet and Calico, IPv6
     #[test]
     fn clusters_without_support_are_refused_with_a_reason_and_what_is_expected() {
-        let facts = Facts { service_principal: Some("1234".to_owned()), ..Facts::default() };
+        let facts = Facts { service_principal: Some("by its nodes".to_owned()), ..Facts::default() };
         assert_eq!(reason(&facts), Some("ServicePrincipalUnsupported"));
         let facts = Facts { network_plugin: Some("kubenet".to_owned()), ..Facts::default() };
         assert_eq!(reason(&facts), Some("NetworkPluginUnsupported"));
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(reason(&Facts::default()), None);
         for (plugin, policy) in [("azure", "cilium"), ("azure", "azure"), ("none", ""), ("azure", "none")] {
             let facts = Facts {
-                service_principal: Some("msi".to_owned()),
+                service_principal: None,
                 network_plugin: Some(plugin.to_owned()),
                 network_policy: Some(policy.to_owned()),
                 ip_families: vec!["IPv4".to_owned()],

@@ -1,0 +1,84 @@
+//! Deletes machines that no claim knows together with their Nodes, and network interfaces that are left over.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cluster::state::Kind;
+use futures::StreamExt as _;
+use runtime::Again;
+use runtime::controller::Outcome;
+
+use super::failed;
+use crate::garbage;
+use crate::instance::Instance;
+use crate::provider::Inner;
+
+/// How many are deleted at the same time.
+const PARALLEL: usize = 100;
+const TWO_MINUTES: Again = Again::After(Duration::from_mins(2));
+const FIVE_MINUTES: Again = Again::After(Duration::from_mins(5));
+
+/// Deletes machines that no claim knows.
+pub(super) async fn machines(inner: &Inner) -> Outcome {
+    // Machines first: one that is made after this has its claim already.
+    let all = inner.instances().await.map_err(failed)?;
+    let lost: Vec<Instance> = {
+        let now = inner.setup.clock.now();
+        let state = inner.setup.cluster.read();
+        if state.has_unreadable(Kind::NodeClaim) {
+            // A claim that cannot be read may be that of any machine.
+            return Ok(TWO_MINUTES);
+        }
+        let ids = state.node_claims.values().filter_map(|claim| claim.status.as_ref());
+        let claimed: BTreeSet<&str> = ids.map(|status| status.provider_id.as_str()).collect();
+        garbage::machines(&all, &claimed, now).into_iter().cloned().collect()
+    };
+    let removed = futures::stream::iter(lost.iter().map(|machine| remove(inner, machine)));
+    let results: Vec<Result<(), runtime::Error>> = removed.buffer_unordered(PARALLEL).collect().await;
+    results.into_iter().collect::<Result<(), _>>()?;
+    Ok(TWO_MINUTES)
+}
+
+async fn remove(inner: &Inner, machine: &Instance) -> Result<(), runtime::Error> {
+    match inner.delete_instance(machine).await {
+        Err(error) if !error.is_not_found() => return Err(failed(error)),
+        _ => tracing::info!("provider-id" = machine.provider_id, "garbage collected cloudprovider instance"),
+    }
+    let nodes: Vec<_> = inner.setup.cluster.read().nodes_of(&machine.provider_id).cloned().collect();
+    for node in nodes {
+        match inner.setup.api.delete(&*node).await {
+            Err(error) if !error.is_outrun() => return Err(error),
+            _ => tracing::info!(Node = &*node.metadata.name, "garbage collected node"),
+        }
+    }
+    Ok(())
+}
+
+/// Deletes network interfaces of no machine and of no claim. That Azure still keeps one for a machine that was
+/// deleted is no failure: it is tried again.
+pub(super) async fn interfaces(inner: &Inner) -> Outcome {
+    // Both first, for the same reason as above.
+    let (machines, interfaces) = futures::join!(inner.virtual_machines(), inner.interfaces());
+    let machines: BTreeSet<String> =
+        machines.map_err(failed)?.into_iter().map(|machine| machine.name).collect();
+    let all = interfaces.map_err(failed)?;
+    let lost: Vec<String> = {
+        let state = inner.setup.cluster.read();
+        if state.has_unreadable(Kind::NodeClaim) {
+            return Ok(FIVE_MINUTES);
+        }
+        let claims = state.node_claims.values().filter_map(|claim| claim.metadata.name.as_deref());
+        let found = garbage::interfaces(all.iter().map(String::as_str), &machines, claims);
+        found.into_iter().map(str::to_owned).collect()
+    };
+    let deleted = futures::stream::iter(lost.iter().map(|name| async move {
+        match inner.delete_interface(name).await {
+            Ok(()) => tracing::info!("networkInterface" = name, "garbage collected network interface"),
+            Err(error) => {
+                tracing::error!("networkInterface" = name, error = %error, "failed to delete network interface");
+            }
+        }
+    }));
+    deleted.buffer_unordered(PARALLEL).collect::<Vec<()>>().await;
+    Ok(FIVE_MINUTES)
+}
