@@ -37,5 +37,7 @@ pub mod azure {
         BILLING = "compute.aks.billing";
         /// The NodePool.
         NODEPOOL = "karpenter.sh_nodepool";
+        /// The NodeClaim; on AKS machines only.
+        AKS_MACHINE_NODE_CLAIM = "karpenter.azure.com_aksmachine_nodeclaim";
     }
 }

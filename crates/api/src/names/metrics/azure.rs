@@ -14,4 +14,6 @@ metrics! {
         ["image", "size", "zone", "capacity_type", "nodepool", "phase", "error_code"], Alpha;
     /// Launches for which no image was found.
     IMAGE_SELECTION_ERRORS = "karpenter_image_selection_error_count", Counter, ["family"], Undeclared;
+    /// Requests to Azure, repetitions included.
+    API_CALLS = "karpenter_cloudprovider_api_calls_total", Counter, ["operation"], Undeclared;
 }
