@@ -250,7 +250,6 @@ impl Inner {
 
 /// What launches are told of the settings.
 fn launch_settings(settings: &AzureSettings) -> cluster_launch::Settings {
-    let AzureSettings { .. } = settings;
     cluster_launch::Settings {
         cluster_name: settings.cluster_name.clone(),
         cluster_endpoint: settings.cluster_endpoint.clone(),
@@ -259,8 +258,8 @@ fn launch_settings(settings: &AzureSettings) -> cluster_launch::Settings {
         location: settings.location.clone(),
         cluster_resource_group: settings.cluster_resource_group.clone(),
         node_resource_group: settings.node_resource_group.clone(),
-        kubelet_bootstrap_token: settings.kubelet_bootstrap_token.clone(),
-        ssh_public_key: settings.ssh_public_key.clone(),
+        kubelet_bootstrap_token: settings.kubelet_bootstrap_token.reveal().to_owned(),
+        ssh_public_key: settings.ssh_public_key.reveal().to_owned(),
         linux_admin_username: settings.linux_admin_username.clone(),
         network_plugin: settings.network_plugin.clone(),
         network_plugin_mode: settings.network_plugin_mode.clone(),
@@ -271,7 +270,7 @@ fn launch_settings(settings: &AzureSettings) -> cluster_launch::Settings {
         kubelet_identity_client_id: settings.kubelet_identity_client_id.clone(),
         use_sig: settings.use_sig,
         sig_subscription_id: settings.sig_subscription_id.clone(),
-        node_osdisk_diskencryptionset_id: settings.node_osdisk_diskencryptionset_id.clone(),
+        node_osdisk_diskencryptionset_id: settings.node_osdisk_diskencryptionset_id.clone().unwrap_or_default(),
         additional_tags: settings.additional_tags.clone(),
     }
 }
