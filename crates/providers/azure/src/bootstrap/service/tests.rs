@@ -1,0 +1,153 @@
+//! What the service is asked and what it answers.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::launch::ProvisionMode;
+use crate::launch::fixture::Fixture;
+
+const IMAGE: &str = "/subscriptions/s/resourceGroups/AKS-Ubuntu/providers/Microsoft.Compute/galleries/AKSUbuntu/images/2204gen2containerd/versions/202512.6.0";
+
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::default();
+    fixture.settings.provision_mode = ProvisionMode::BootstrappingClient;
+    fixture
+}
+
+fn asked(launch: &Launch<'_>) -> Value {
+    serde_json::to_value(request(launch, IMAGE).unwrap()).unwrap()["provisionProfile"].clone()
+}
+
+// azure.md 13.3: the request
+#[test]
+fn the_service_is_told_everything_about_the_node() {
+    let fixture = fixture();
+    let request = request(&fixture.launch(), IMAGE).unwrap();
+    expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&request).unwrap());
+}
+
+// azure.md 13.3, 25.6: FIPS, trusted launch, GPU, arm and system variants
+#[test]
+fn what_the_class_asks_for_is_told() {
+    let mut fixture = fixture();
+    fixture.class.spec = serde_json::from_value(json!({
+        "imageFamily": "AzureLinux", "fipsMode": "FIPS", "osDiskSizeGB": 300,
+        "security": {"trustedLaunch": {"secureBoot": true}},
+        "artifactStreaming": {"enabled": true},
+    }))
+    .unwrap();
+    let labels = fixture.claim.metadata.labels.as_mut().unwrap();
+    labels.insert("kubernetes.azure.com/mode".to_owned(), "system".to_owned());
+    let profile = asked(&fixture.launch());
+    assert_eq!(
+        json!([
+            profile["osSku"], profile["enableFIPS"], profile["storageProfile"], profile["securityProfile"],
+            profile["artifactStreamingProfile"], profile["mode"], profile["gpuProfile"],
+        ]),
+        json!([7, true, "ManagedDisks", {"sshAccess": 0, "enableSecureBoot": true}, {"enabled": true}, 1, null])
+    );
+}
+
+// azure.md 13.3: driverType
+#[test]
+fn drivers_are_those_of_the_size() {
+    let mut fixture = fixture();
+    for (size, gpu, expected) in [
+        ("Standard_NV6ads_A10_v5", Some(GpuVendor::Nvidia), json!({"driverType": 2, "installGPUDriver": true})),
+        ("Standard_NC24ads_A100_v4", Some(GpuVendor::Nvidia), json!({"driverType": 3, "installGPUDriver": true})),
+        (
+            "Standard_NC24lds_xl_RTXPRO6000BSE_v6",
+            Some(GpuVendor::Nvidia),
+            json!({"driverType": 3, "installGPUDriver": true}),
+        ),
+        ("Standard_ND96isr_MI300X_v5", Some(GpuVendor::Amd), json!(null)),
+        ("Standard_D4s_v5", None, json!(null)),
+    ] {
+        size.clone_into(&mut fixture.instance_type.name);
+        let mut launch = fixture.launch();
+        launch.choice.gpu = gpu;
+        assert_eq!(asked(&launch)["gpuProfile"], expected, "{size}");
+    }
+    fixture.class.spec.gpu = Some(serde_json::from_value(json!({"mode": "None"})).unwrap());
+    "Standard_NC24ads_A100_v4".clone_into(&mut fixture.instance_type.name);
+    let mut launch = fixture.launch();
+    launch.choice.gpu = Some(GpuVendor::Nvidia);
+    assert_eq!(asked(&launch)["gpuProfile"], json!({"driverType": 3, "installGPUDriver": false}));
+}
+
+// azure.md 13.3: skuMemory
+#[test]
+fn memory_is_counted_in_whole_gib() {
+    let mut fixture = fixture();
+    let mut requirements = fixture.instance_type.requirements.iter_mut();
+    let memory = requirements.find(|each| each.key == "karpenter.azure.com/sku-memory").unwrap();
+    memory.values = vec!["3584".to_owned()];
+    let request = request(&fixture.launch(), IMAGE).unwrap();
+    assert_eq!(serde_json::to_value(request.provision_helper_values).unwrap(), json!({"skuCPU": 4, "skuMemory": 3}));
+}
+
+// azure.md 13.3: localDNSProfile not for 20.04
+#[test]
+fn the_oldest_image_gets_no_dns_cache() {
+    let zones = json!([zone("."), zone("cluster.local")]);
+    let mut fixture = fixture();
+    fixture.class.spec.local_dns = Some(
+        serde_json::from_value(
+            json!({"mode": "Required", "vnetDNSOverrides": zones, "kubeDNSOverrides": zones}),
+        )
+        .unwrap(),
+    );
+    assert_eq!(asked(&fixture.launch())["localDNSProfile"]["mode"], "Required");
+    fixture.class.spec.image_family = None;
+    fixture.class.spec.fips_mode = Some(api::azure::FipsMode::FIPS);
+    assert_eq!(asked(&fixture.launch())["localDNSProfile"], json!(null));
+}
+
+fn zone(name: &str) -> Value {
+    json!({
+        "zone": name, "queryLogging": "Error", "protocol": "PreferUDP", "forwardDestination": "ClusterCoreDNS",
+        "forwardPolicy": "Sequential", "maxConcurrent": 1000, "cacheDuration": "1h",
+        "serveStaleDuration": "1h", "serveStale": "Verify",
+    })
+}
+
+#[test]
+fn an_image_that_is_not_of_aks_is_refused() {
+    let fixture = fixture();
+    for id in ["/own/image", "/CommunityGalleries/g/images/own/versions/1"] {
+        let error = request(&fixture.launch(), id).unwrap_err();
+        assert_eq!(error, BootstrapError::Image(id.to_owned()));
+    }
+}
+
+fn answered(cse: &str, custom_data: &str) -> Result<Bootstrapping, BootstrapError> {
+    let response = BootstrappingResponse { cse: Some(cse.to_owned()), custom_data: Some(custom_data.to_owned()) };
+    answer(response, "abc.def")
+}
+
+// azure.md 13.3, 25.6: token replaced in both texts; no placeholder → unchanged
+#[test]
+fn the_token_replaces_its_placeholder_in_both_texts() {
+    let custom_data = BASE64_STANDARD.encode("a {{.TokenID}}.{{.TokenSecret}} b");
+    let answer = answered("run {{.TokenID}}.{{.TokenSecret}} {{.TokenID}}.{{.TokenSecret}}", &custom_data).unwrap();
+    assert_eq!(answer.command, "run abc.def abc.def");
+    assert_eq!(answer.custom_data, BASE64_STANDARD.encode("a abc.def b"));
+    let plain = BASE64_STANDARD.encode("a {{.TokenID}} b");
+    assert_eq!(answered("run", &plain).unwrap(), Bootstrapping { custom_data: plain, command: "run".to_owned() });
+}
+
+// azure.md 13.3, 25.6: both non-empty; bad base64 → error
+#[test]
+fn an_answer_that_says_too_little_is_an_error() {
+    assert_eq!(answered("", "YQ=="), Err(BootstrapError::Incomplete("cse")));
+    assert_eq!(answered("run", ""), Err(BootstrapError::Incomplete("customData")));
+    assert_eq!(answer(BootstrappingResponse::default(), "t"), Err(BootstrapError::Incomplete("cse")));
+    assert_eq!(answered("run", "not base64!"), Err(BootstrapError::NotBase64));
+}
+
+#[test]
+fn custom_data_need_not_be_text() {
+    let packed = BASE64_STANDARD.encode([0x1f, 0x8b, 0xff]);
+    assert_eq!(answered("run", &packed).unwrap().custom_data, packed);
+}
