@@ -13,6 +13,8 @@ use api::names::reasons::azure as reasons;
 use api::nodeclaim::NodeClaim;
 use cluster::objects::Node;
 
+use crate::images::node_image_version;
+use crate::node_class::version::plain;
 use crate::node_class::{kubernetes_version, usable_images};
 
 /// Why nobody knows whether a machine is what it should be.
@@ -68,7 +70,7 @@ pub fn of_claim(facts: &Facts<'_>) -> Result<Option<&'static str>, Unknown> {
     if let (Some(node), Ok(version)) = (node, kubernetes_version(class)) {
         let kubelet = &*node.status.node_info.kubelet_version;
         // A kubelet that has not said anything yet is no other one.
-        if !kubelet.is_empty() && kubelet.strip_prefix('v').unwrap_or(kubelet) != version {
+        if !kubelet.is_empty() && plain(kubelet) != plain(version) {
             return Ok(Some(reasons::K8S_VERSION_DRIFT));
         }
     }
@@ -90,21 +92,12 @@ fn image(class: &AKSNodeClass, claim: &NodeClaim) -> Result<Option<&'static str>
     }
     // Azure's identifiers mean the same in any case.
     let is_known = if is_machine(claim) {
-        let versions = images.iter().filter_map(|each| node_image_version(&each.id));
-        versions.into_iter().any(|version| version.eq_ignore_ascii_case(image))
+        let versions = images.iter().filter_map(|each| node_image_version(&each.id).ok());
+        versions.into_iter().any(|version: String| version.eq_ignore_ascii_case(image))
     } else {
         images.iter().any(|each| each.id.eq_ignore_ascii_case(image))
     };
     Ok((!is_known).then_some(reasons::IMAGE_DRIFT))
-}
-
-/// What AKS calls an image of its shared gallery: `<gallery>-<definition>-<version>`.
-fn node_image_version(id: &str) -> Option<String> {
-    let mut parts = id.split('/').skip_while(|part| !part.eq_ignore_ascii_case("galleries")).skip(1);
-    let gallery = parts.next()?;
-    let definition = parts.next().filter(|part| part.eq_ignore_ascii_case("images")).and_then(|_| parts.next())?;
-    let version = parts.next().filter(|part| part.eq_ignore_ascii_case("versions")).and_then(|_| parts.next())?;
-    Some(format!("{gallery}-{definition}-{version}"))
 }
 
 /// What AKS says of a machine of its own: anything but that it is in order means that it is not.

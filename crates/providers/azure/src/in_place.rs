@@ -11,6 +11,8 @@ use api::names::conditions::node_claim::REGISTERED;
 use api::nodeclaim::NodeClaim;
 use runtime::Again;
 
+use crate::tags;
+
 /// How long is waited for a node to register.
 const REGISTRATION: Again = Again::After(Duration::from_mins(1));
 
@@ -24,40 +26,11 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// The goal as the annotation of claims has it: 32-bit FNV-1a of its text.
+    /// The goal as the annotation of claims has it.
     pub fn hash(&self) -> String {
-        let mut hash: u32 = 0x811c_9dc5;
-        for byte in self.text().bytes() {
-            hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-        }
-        hash.to_string()
+        let identities: Vec<String> = self.identities.iter().cloned().collect();
+        tags::virtual_machine_hash(&identities, &self.tags)
     }
-
-    /// The goal as Go writes it: keys in order, no blanks, and nothing that a browser could take for markup.
-    fn text(&self) -> String {
-        let object = |entries: Vec<String>| format!("{{{}}}", entries.join(","));
-        let mut parts = Vec::new();
-        if !self.identities.is_empty() {
-            let entries = self.identities.iter().map(|id| format!("{}:{{}}", quoted(id))).collect();
-            parts.push(format!("\"identities\":{}", object(entries)));
-        }
-        if !self.tags.is_empty() {
-            let entries = self.tags.iter().map(|(key, value)| format!("{}:{}", quoted(key), quoted(value)));
-            parts.push(format!("\"tags\":{}", object(entries.collect())));
-        }
-        object(parts)
-    }
-}
-
-fn quoted(text: &str) -> String {
-    let mut all = String::new();
-    for letter in serde_json::Value::from(text).to_string().chars() {
-        match letter {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => all += &format!("\\u{:04x}", u32::from(letter)),
-            letter => all.push(letter),
-        }
-    }
-    all
 }
 
 /// What is to be done about the machine of a claim.
@@ -138,15 +111,9 @@ mod tests {
         assert_eq!(goal(&[IDENTITY], &TAGS).hash(), "30724148");
     }
 
-    // azure.md 1.9: empty members omitted, HTML escaping; 25.8: identity order irrelevant
+    // azure.md 25.8: identity order irrelevant
     #[test]
-    fn texts_are_as_go_writes_them() {
-        assert_eq!(goal(&[], &[]).text(), "{}");
-        let escaped = goal(&["b", "a"], &[("k", "<a&b>\"")]).text();
-        assert_eq!(
-            escaped,
-            r#"{"identities":{"a":{},"b":{}},"tags":{"k":"\u003ca\u0026b\u003e\""}}"#
-        );
+    fn the_order_of_identities_does_not_matter() {
         assert_eq!(goal(&["b", "a"], &TAGS).hash(), goal(&["a", "b"], &TAGS).hash());
     }
 

@@ -12,11 +12,10 @@ use jiff::Timestamp;
 
 use crate::arm::types::machine::Machine;
 use crate::arm::types::vm::{ImageReference, VirtualMachine};
+use crate::zone;
 
 pub use node_claim::node_claim;
 
-/// The zone label of machines whose zone Azure chooses.
-const REGIONAL: &str = "0";
 /// Where Azure is with a machine that is on its way out.
 const DELETING: &str = "Deleting";
 /// What Azure calls machines that it may take away.
@@ -53,7 +52,7 @@ pub struct Instance {
 
 /// An answer lacks what every machine has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("reading machine {name:?}, {field} is {value}, expected {expected}")]
+#[error("reading machine {name:?}, {field} is {value}: {expected}")]
 pub struct Unreadable {
     /// Which machine, as far as it is known.
     pub name: String,
@@ -62,22 +61,21 @@ pub struct Unreadable {
     /// What was there.
     pub value: String,
     /// What should be there.
-    pub expected: &'static str,
+    pub expected: String,
 }
 
 fn missing(name: &str, field: &'static str) -> Unreadable {
-    Unreadable { name: name.to_owned(), field, value: "absent".to_owned(), expected: "a value" }
+    Unreadable { name: name.to_owned(), field, value: "absent".to_owned(), expected: "expected a value".to_owned() }
 }
 
 /// The zone of a machine, as labels say it.
-pub fn zone_label(name: &str, zones: &[String], location: &str) -> Result<String, Unreadable> {
-    let wrong = |value: String, expected| Unreadable { name: name.to_owned(), field: "zones", value, expected };
-    match zones {
-        [] => Ok(REGIONAL.to_owned()),
-        [_] if location.is_empty() => Err(wrong("without location".to_owned(), "zones of a known location")),
-        [zone] => Ok(format!("{}-{zone}", location.to_lowercase())),
-        several => Err(wrong(several.join(" and "), "one zone or none")),
-    }
+fn zone_label(name: &str, zones: &[String], location: &str) -> Result<String, Unreadable> {
+    zone::from_azure(location, zones).map_err(|error| Unreadable {
+        name: name.to_owned(),
+        field: "zones",
+        value: format!("{zones:?}"),
+        expected: error.to_string(),
+    })
 }
 
 fn image(reference: &ImageReference) -> String {
@@ -218,10 +216,10 @@ mod tests {
     #[test]
     fn what_every_machine_has_must_be_there() {
         let text = |change: fn(&mut Value)| vm(change).unwrap_err().to_string();
-        assert_eq!(text(|vm| vm["id"] = Value::Null), r#"reading machine "aks-pool-x1", id is absent, expected a value"#);
+        assert_eq!(text(|vm| vm["id"] = Value::Null), r#"reading machine "aks-pool-x1", id is absent: expected a value"#);
         assert!(text(|vm| vm["name"] = Value::Null).contains("name is absent"));
-        assert!(text(|vm| vm["zones"] = json!(["1", "2"])).contains("zones is 1 and 2, expected one zone or none"));
-        assert!(text(|vm| vm["location"] = "".into()).contains("zones of a known location"));
+        assert!(text(|vm| vm["zones"] = json!(["1", "2"])).contains("expected one at most"));
+        assert!(text(|vm| vm["location"] = "".into()).contains("its location is empty"));
         assert_eq!(vm(|vm| vm["zones"] = json!([])).unwrap().zone, "0");
         assert!(vm(|vm| vm["properties"]["provisioningState"] = "Deleting".into()).unwrap().is_deleting);
     }

@@ -13,7 +13,7 @@ pub mod subnet;
 pub mod validation;
 pub mod version;
 
-use api::azure::{AKSNodeClass, FipsMode, LocalDnsState, NodeImage};
+use api::azure::{AKSNodeClass, FipsMode, NodeImage};
 use api::conditions::HasConditions as _;
 use api::names::conditions::READY;
 use api::names::conditions::azure as conditions;
@@ -124,11 +124,6 @@ pub fn readiness(class: &AKSNodeClass) -> Result<(), Error> {
 /// Whether only validated cryptography is asked for.
 pub fn is_fips(class: &AKSNodeClass) -> bool {
     class.spec.fips_mode == Some(FipsMode::FIPS)
-}
-
-/// Whether nodes get a DNS cache.
-pub fn has_local_dns(class: &AKSNodeClass) -> bool {
-    class.status.as_ref().and_then(|status| status.local_dns_state) == Some(LocalDnsState::Enabled)
 }
 
 #[cfg(test)]

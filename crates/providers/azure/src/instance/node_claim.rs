@@ -13,8 +13,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use units::Resources;
 
-use super::{Instance, REGIONAL};
+use super::Instance;
 use crate::in_place::Goal;
+use crate::zone::Scope;
 
 /// What a claim is told about what its machine was made from.
 pub fn launch_annotations(
@@ -65,7 +66,7 @@ fn node_labels(instance: &Instance, instance_type: Option<&InstanceType>) -> BTr
     let is_spot = instance.capacity_type == api::names::values::capacity_type::SPOT;
     let priority = if is_spot { "spot" } else { "regular" };
     set(labels::ZONE, &instance.zone);
-    set(azure::PLACEMENT_SCOPE, if instance.zone == REGIONAL { "regional" } else { "zonal" });
+    set(azure::PLACEMENT_SCOPE, Scope::of(&instance.zone).as_str());
     set(labels::CAPACITY_TYPE, instance.capacity_type);
     set(azure::AKS_SCALE_SET_PRIORITY, priority);
     set(azure::AKS_PRIORITY, priority);

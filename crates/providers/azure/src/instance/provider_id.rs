@@ -35,16 +35,6 @@ pub fn machine_name(provider_id: &str) -> Option<&str> {
     }
 }
 
-/// The AKS machine that a virtual machine is: those of a pool are called `aks-<pool>-<machine>-<8 letters>-vm`.
-pub fn aks_machine<'a>(vm: &'a str, pool: &str) -> Option<&'a str> {
-    if pool.is_empty() {
-        return None;
-    }
-    let rest = vm.strip_prefix("aks-")?.strip_prefix(pool)?.strip_prefix('-')?.strip_suffix("-vm")?;
-    let (machine, number) = rest.rsplit_once('-')?;
-    (number.len() == 8 && !machine.is_empty()).then_some(machine)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,21 +47,6 @@ mod tests {
         assert_eq!(machine_name(&id), Some("aks-b"));
         for wrong in ["", "aws:///a/i-1", "azure:///subscriptions/s", "azure:///a/b/c/d/e/f/virtualMachines/"] {
             assert_eq!(machine_name(wrong), None, "{wrong}");
-        }
-    }
-
-    // azure.md 9, 11.1
-    #[test]
-    fn machines_of_aks_have_names_of_their_own_kind() {
-        assert_eq!(aks_machine("aks-pool-default-a1b2c-12345678-vm", "pool"), Some("default-a1b2c"));
-        for (vm, pool) in [
-            ("aks-default-a1b2c", "pool"),
-            ("aks-pool-default-a1b2c-1234567-vm", "pool"),
-            ("aks-other-default-12345678-vm", "pool"),
-            ("aks-pool-12345678-vm", "pool"),
-            ("aks-pool-default-12345678-vm", ""),
-        ] {
-            assert_eq!(aks_machine(vm, pool), None, "{vm}");
         }
     }
 }

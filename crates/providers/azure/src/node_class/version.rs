@@ -25,10 +25,18 @@ pub fn numbers(text: &str) -> Option<[u32; 3]> {
     parts.next().is_none().then_some([major, minor, patch])
 }
 
+/// A version without its letter and without what vendors add.
+pub fn plain(text: &str) -> String {
+    match numbers(text) {
+        Some([major, minor, patch]) => format!("{major}.{minor}.{patch}"),
+        None => text.strip_prefix('v').unwrap_or(text).to_owned(),
+    }
+}
+
 /// Takes over what the API server says. A newer version asks for images again in the same pass.
 pub fn apply(class: &mut AKSNodeClass, server: Result<&str, String>, now: Timestamp) -> Looked {
     let server = match server {
-        Ok(server) => server.strip_prefix('v').unwrap_or(server),
+        Ok(server) => server,
         Err(error) => return Looked::failed(format!("asking for the version of Kubernetes, {error}")),
     };
     let Some(found) = numbers(server) else {
@@ -42,7 +50,7 @@ pub fn apply(class: &mut AKSNodeClass, server: Result<&str, String>, now: Timest
     if is_usable && before.is_some_and(|before| found < before) {
         tracing::warn!(version = server, "the API server has an older version than nodes, which keep theirs");
     } else {
-        server.clone_into(&mut class.status.get_or_insert_default().kubernetes_version);
+        class.status.get_or_insert_default().kubernetes_version = plain(server);
     }
     let mut all = Conditions::of(class, now);
     if is_newer {
@@ -118,6 +126,7 @@ mod tests {
     fn versions_are_read_up_to_what_vendors_add() {
         assert_eq!(numbers("v1.34.2-eks-1"), Some([1, 34, 2]));
         assert_eq!(numbers("1.34"), Some([1, 34, 0]));
+        assert_eq!((plain("v1.34.2+vendor"), plain("v1")), ("1.34.2".to_owned(), "1".to_owned()));
         assert_eq!(numbers("1.34.2+build"), Some([1, 34, 2]));
         for text in ["", "1", "v1.x.2", "1.2.3.4", "one"] {
             assert_eq!(numbers(text), None, "{text}");

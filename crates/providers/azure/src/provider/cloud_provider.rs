@@ -18,6 +18,7 @@ use super::launch::label;
 use super::{Azure, Inner};
 use crate::drift::{self, Facts};
 use crate::instance::provider_id;
+use crate::machine::machine_of_vm;
 use crate::repair;
 
 impl Inner {
@@ -54,7 +55,7 @@ impl Inner {
         }
         let name = provider_id::machine_name(id).unwrap_or_default();
         let pool = &self.setup.settings.aks_machines_pool_name;
-        let Some(machine) = provider_id::aks_machine(name, pool) else { return Ok(None) };
+        let Some(machine) = machine_of_vm(name, pool) else { return Ok(None) };
         let found = self.aks_machine(machine).await.map_err(|error| super::instances::not_found(&error, name))?;
         let status = found.properties.and_then(|properties| properties.status);
         let action = status.and_then(|status| status.drift_action);

@@ -12,6 +12,7 @@ use crate::arm::types::nic::TagsPatch;
 use crate::arm::types::vm::{Identity, VirtualMachinePatch};
 use crate::in_place::{Change, Goal, change};
 use crate::instance::provider_id;
+use crate::machine::machine_of_vm;
 use crate::instance::{Instance, Unreadable};
 use crate::tags;
 
@@ -65,7 +66,7 @@ impl Inner {
         let name = provider_id::machine_name(provider_id).ok_or_else(|| {
             Error::NotFound(format!("provider ID {provider_id:?} is not that of a virtual machine of Azure"))
         })?;
-        if let Some(machine) = provider_id::aks_machine(name, &self.setup.settings.aks_machines_pool_name) {
+        if let Some(machine) = machine_of_vm(name, &self.setup.settings.aks_machines_pool_name) {
             let found = self.aks_machine(machine).await;
             let found = found.map_err(|error| not_found(&error, name))?;
             return Instance::of_machine(&found, &self.launch.location).map_err(|error| other(&error));
