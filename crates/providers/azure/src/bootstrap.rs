@@ -3,7 +3,6 @@
 //! [`scriptless`] writes a script for the images of AKS; [`service`] asks the bootstrapping service of AKS for one.
 
 mod containerd;
-pub mod gpu_driver;
 mod kubelet_flags;
 pub mod scriptless;
 pub mod service;

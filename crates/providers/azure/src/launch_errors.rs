@@ -115,8 +115,13 @@ impl Attempt<'_> {
         if !zones.contains(&self.zone) {
             zones.push(self.zone);
         }
-        let mark = |zone: &str, capacity_type| Mark::Offering { zone: zone.to_owned(), capacity_type, kept };
-        zones.iter().flat_map(|zone| kinds.iter().map(|kind| mark(zone, kind))).collect()
+        let mut all = Vec::new();
+        for zone in zones {
+            for capacity_type in kinds {
+                all.push(Mark::Offering { zone: zone.to_owned(), capacity_type, kept });
+            }
+        }
+        all
     }
 
     /// The capacity type that was asked for.

@@ -17,7 +17,4 @@ pub use body::{BodyError, MachineLaunch, body};
 pub use config::{kubelet_config, linux_os_config, local_dns_profile};
 pub use existing::{Conflict, check_existing, instance};
 pub use name::{NoName, is_machine_vm, machine_name};
-pub use state::{Progress, is_not_found, progress, root_cause};
-
-/// The header that lets machines for pods of the system be spot machines.
-pub const ALLOW_SPOT_HEADER: (&str, &str) = ("AllowSpotVMSystemNode", "true");
+pub use state::{Progress, progress, root_cause};

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use crate::arm::types::SubResource;
 use crate::arm::types::network::{BackendAddressPool, LoadBalancer, NetworkSecurityGroup};
-use crate::launch::Settings;
+use crate::settings::AzureSettings;
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is a constant that compiles")
@@ -99,7 +99,7 @@ impl SubnetId {
 }
 
 /// The ID of the subnet that machines of a NodeClass are in.
-pub fn subnet_id<'a>(settings: &'a Settings, class: Option<&'a str>) -> &'a str {
+pub fn subnet_id<'a>(settings: &'a AzureSettings, class: Option<&'a str>) -> &'a str {
     class.unwrap_or(&settings.vnet_subnet_id)
 }
 
@@ -181,6 +181,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::launch::fixture;
 
     const MANAGED: &str = "/subscriptions/s/resourceGroups/MC_rg/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet";
 
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_subnet_of_the_class_comes_before_that_of_the_settings() {
-        let settings = Settings { vnet_subnet_id: "cluster".to_owned(), ..Settings::default() };
+        let settings = AzureSettings { vnet_subnet_id: "cluster".to_owned(), ..fixture::settings() };
         assert_eq!(subnet_id(&settings, None), "cluster");
         assert_eq!(subnet_id(&settings, Some("own")), "own");
     }

@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use api::azure::ImageFamily;
 use api::labels::LabelSets;
 use api::names::labels::{self, aliases, azure};
-use api::names::values::arch;
 use api::nodeclaim::NodeClaim;
 use cluster::instance_types::{Wanted, single};
 
 use crate::class::Class;
 use crate::images::Family;
-use crate::launch::{Choice, Launch, ProvisionMode};
-use crate::version;
+use crate::launch::{Choice, Launch};
+use crate::settings::ProvisionMode;
+use crate::zone::Scope;
+use crate::{instance_type, version};
 
 /// Labels by their name.
 pub type Labels = BTreeMap<String, String>;
-
-/// The longest value of a label.
-const LONGEST_VALUE: usize = 63;
 
 /// Labels that kubelets and cloud controllers set themselves.
 const KUBELET_OWN: [&str; 11] = [
@@ -71,7 +69,7 @@ fn base(launch: &Launch<'_>) -> Labels {
     let family = Family::of(class);
     let requested = class.spec.image_family.map_or("", ImageFamily::as_str);
     // Upstream says `regular` of every machine until the claim's labels reach the node.
-    let priority = priority(choice);
+    let priority = instance_type::priority(choice.capacity_type);
     let mut all: Vec<(&str, &str)> = vec![
         (azure::AKS_ROLE, "agent"),
         (azure::AKS_KUBELET_IDENTITY_CLIENT_ID, &settings.kubelet_identity_client_id),
@@ -79,7 +77,7 @@ fn base(launch: &Launch<'_>) -> Labels {
         (labels::DO_NOT_SYNC_TAINTS, "true"),
         (azure::AKS_SCALE_SET_PRIORITY, priority),
         (azure::AKS_PRIORITY, priority),
-        (azure::AKS_OS_SKU, os_sku(class)),
+        (azure::AKS_OS_SKU, instance_type::os_sku(class.spec.image_family)),
         (azure::AKS_OS_SKU_REQUESTED, requested),
         (azure::AKS_OS_SKU_EFFECTIVE, family.label()),
         (azure::AKS_LOCALDNS_STATE, if has_local_dns { "enabled" } else { "disabled" }),
@@ -87,10 +85,10 @@ fn base(launch: &Launch<'_>) -> Labels {
     if class.is_fips() {
         all.push((azure::AKS_FIPS_ENABLED, "true"));
     }
-    if class.streams_artifacts(choice.architecture()) && is_configured {
+    if class.streams_artifacts(&choice.sku.architecture) && is_configured {
         all.push((azure::AKS_ARTIFACT_STREAMING_ENABLED, "true"));
     }
-    if settings.is_overlay() {
+    if cluster.is_overlay() {
         let is_stateless = version::is_at_least(class.kubernetes_version, 34);
         all.extend([
             (azure::AKS_NETWORK_SUBNET, subnet.name.as_str()),
@@ -100,11 +98,11 @@ fn base(launch: &Launch<'_>) -> Labels {
             (azure::AKS_NETWORK_STATELESS_CNI, if is_stateless { "true" } else { "false" }),
         ]);
     }
-    if settings.is_cilium() {
+    if cluster.is_cilium() {
         all.push((azure::AKS_EBPF_DATAPLANE, "cilium"));
     }
     let mut all: Labels = all.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    all.insert(azure::AKS_CLUSTER.to_owned(), cluster_value(&settings.node_resource_group));
+    all.insert(azure::AKS_CLUSTER.to_owned(), instance_type::cluster_label(&settings.node_resource_group));
     all
 }
 
@@ -124,7 +122,7 @@ fn of_claim(claim: &NodeClaim, choice: &Choice<'_>) -> Labels {
     all.extend(of_type(choice));
     for (key, value) in [
         (labels::CAPACITY_TYPE, choice.capacity_type),
-        (azure::PLACEMENT_SCOPE, choice.placement_scope()),
+        (azure::PLACEMENT_SCOPE, Scope::of(choice.zone).as_str()),
         (azure::SKU_STORAGE_ULTRA_SSD, if choice.ultra_ssd { "true" } else { "false" }),
     ] {
         all.insert(key.to_owned(), value.to_owned());
@@ -136,35 +134,6 @@ fn of_claim(claim: &NodeClaim, choice: &Choice<'_>) -> Labels {
 pub fn of_type(choice: &Choice<'_>) -> Labels {
     let settled = choice.instance_type.requirements.iter();
     settled.filter_map(|each| Some((each.key.clone(), single(each)?.to_owned()))).collect()
-}
-
-/// How a machine is paid for, in the words of AKS.
-pub fn priority(choice: &Choice<'_>) -> &'static str {
-    if choice.is_spot() { "spot" } else { "regular" }
-}
-
-/// The operating system, in the words of AKS.
-fn os_sku(class: &Class<'_>) -> &'static str {
-    match class.spec.image_family {
-        None | Some(ImageFamily::Ubuntu | ImageFamily::Ubuntu2204 | ImageFamily::Ubuntu2404) => "Ubuntu",
-        Some(ImageFamily::AzureLinux) => "AzureLinux",
-    }
-}
-
-/// The value of the cluster's label: the resource group of its machines, without what values of labels cannot have.
-pub fn cluster_value(node_resource_group: &str) -> String {
-    let mut value: String = node_resource_group
-        .chars()
-        .map(|each| if matches!(each, '(' | ')') { '-' } else { each })
-        .take(LONGEST_VALUE)
-        .collect();
-    if value.ends_with(['-', '_', '.']) {
-        if value.chars().count() == LONGEST_VALUE {
-            value.pop();
-        }
-        value.push('z');
-    }
-    value
 }
 
 /// Whether a kubelet may set a label of its own node: anything outside of Kubernetes' domains, and some within.
@@ -181,13 +150,4 @@ pub fn may_be_set_by_kubelet(key: &str) -> bool {
 
 fn domain(key: &str) -> Option<&str> {
     key.split_once('/').map(|(domain, _)| domain)
-}
-
-/// The architecture, in the words of Azure.
-pub(crate) fn azure_architecture(architecture: &str) -> &str {
-    match architecture {
-        arch::AMD64 => "x64",
-        arch::ARM64 => "Arm64",
-        other => other,
-    }
 }

@@ -27,6 +27,7 @@ use gpu::Gpu;
 
 /// A size of virtual machines in one region.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is something that a size can do or cannot")]
 pub struct Sku {
     /// Its name, such as `Standard_D4s_v5`.
     pub name: String,

@@ -9,7 +9,7 @@ use api::nodeclaim::NodeClaim;
 use serde_json::{Map, Value, json};
 
 use crate::hash::fnv1a_32;
-use crate::launch::Settings;
+use crate::settings::AzureSettings;
 
 /// Tags by their name.
 pub type Tags = BTreeMap<String, String>;
@@ -21,7 +21,7 @@ const BILLED_AS: &str = "linux";
 ///
 /// Azure allows no slashes in names of tags and does not look at their case, so neither do we: what comes later
 /// replaces what has the same name.
-pub fn of_claim(settings: &Settings, class: &AKSNodeClassSpec, claim: &NodeClaim) -> Tags {
+pub fn of_claim(settings: &AzureSettings, class: &AKSNodeClassSpec, claim: &NodeClaim) -> Tags {
     let pool = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
     let own = [
         (names::CLUSTER, Some(settings.cluster_name.as_str())),
@@ -100,16 +100,17 @@ fn escaped(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::fixture;
 
     fn tags(entries: &[(&str, &str)]) -> Tags {
         entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
     fn of(additional: &[(&str, &str)], class: &[(&str, &str)], pool: Option<&str>) -> Tags {
-        let settings = Settings {
+        let settings = AzureSettings {
             cluster_name: "test-cluster".to_owned(),
             additional_tags: tags(additional),
-            ..Settings::default()
+            ..fixture::settings()
         };
         let class = AKSNodeClassSpec { tags: Some(tags(class)), ..AKSNodeClassSpec::default() };
         let mut claim = NodeClaim::default();

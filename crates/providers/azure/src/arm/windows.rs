@@ -249,7 +249,11 @@ mod tests {
     use super::*;
 
     fn bucket() -> Bucket {
-        Bucket::of(&Method::PUT, "h", "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/a")
+        Bucket::of(
+            &Method::PUT,
+            "h",
+            "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/a",
+        )
     }
 
     #[test]
@@ -344,8 +348,12 @@ mod tests {
         pass.answered(Told::Wait(Duration::from_secs(10)));
         let impatient = windows.admit(&bucket(), windows.ticket());
         assert!(tokio::time::timeout(Duration::from_secs(1), impatient).await.is_err());
-        let all = join_all((0..20).map(|_| async { drop(windows.admit(&bucket(), windows.ticket()).await.unwrap()) }));
+        let all = join_all(
+            (0..20).map(|_| async { drop(windows.admit(&bucket(), windows.ticket()).await.unwrap()) }),
+        );
         assert!(tokio::time::timeout(Duration::from_secs(12), all).await.is_ok());
-        assert!(windows.buckets.lock().values().all(|state| state.under_way == 0 && state.waiting.is_empty()));
+        assert!(
+            windows.buckets.lock().values().all(|state| state.under_way == 0 && state.waiting.is_empty())
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::azure::KubeletConfiguration;
 
 use super::{BootstrapError, all_taints};
+use crate::instance_type::KubeReserved;
 use crate::launch::Launch;
 use crate::version::KubernetesVersion;
 
@@ -60,12 +61,10 @@ pub(super) fn of(launch: &Launch<'_>) -> Result<Flags, BootstrapError> {
     let choice = &launch.choice;
     let mut flags: Flags = BASE.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
     by_version(&mut flags, version);
-    flags.insert("cluster-dns", launch.cluster.dns_service_ip.to_owned());
+    flags.insert("cluster-dns", launch.cluster.dns_service_ip.to_string());
     flags.insert("max-pods", choice.max_pods().to_string());
-    flags.insert(
-        "kube-reserved",
-        format!("cpu={},memory={}", choice.kube_reserved_cpu, choice.kube_reserved_memory),
-    );
+    let KubeReserved { cpu_millis, memory_mib } = KubeReserved::of(choice.sku);
+    flags.insert("kube-reserved", format!("cpu={cpu_millis}m,memory={memory_mib}Mi"));
     flags.insert("register-with-taints", all_taints(launch.claim).join(","));
     if let Some(kubelet) = &launch.class.spec.kubelet {
         by_class(&mut flags, kubelet);
@@ -152,7 +151,7 @@ mod tests {
     fn what_depends_on_the_size_and_the_cluster_is_said() {
         let flags = flags("1.34.2");
         assert_eq!(flags["max-pods"], "250");
-        assert_eq!(flags["kube-reserved"], "cpu=140m,memory=2250Mi");
+        assert_eq!(flags["kube-reserved"], "cpu=140m,memory=2662Mi");
         assert_eq!(flags["system-reserved"], "cpu=0,memory=0");
         assert_eq!(flags["eviction-hard"], "memory.available<750Mi");
         assert_eq!(flags["cluster-dns"], "10.0.0.10");
@@ -194,7 +193,7 @@ mod tests {
     fn the_address_of_the_dns_is_that_of_the_cluster() {
         let fixture = Fixture::default();
         let mut launch = fixture.launch();
-        launch.cluster.dns_service_ip = "10.1.0.53";
+        launch.cluster.dns_service_ip = [10, 1, 0, 53].into();
         assert_eq!(of(&launch).unwrap()["cluster-dns"], "10.1.0.53");
     }
 

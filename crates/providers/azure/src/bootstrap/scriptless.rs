@@ -5,9 +5,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::Uri;
 
-use super::{BootstrapError, containerd, gpu_driver, kubelet_flags, shell};
+use super::{BootstrapError, containerd, kubelet_flags, shell};
 use crate::launch::Launch;
 use crate::node_labels;
+use crate::sku::gpu;
 use crate::version::KubernetesVersion;
 
 /// Where the images get what they do not have from.
@@ -111,13 +112,14 @@ impl Variables {
     }
 
     fn network(&mut self, launch: &Launch<'_>) {
-        let (settings, subnet) = (launch.cluster.settings, launch.subnet);
-        let arch = launch.choice.architecture();
+        let Launch { cluster, subnet, .. } = launch;
+        let settings = cluster.settings;
+        let arch = &launch.choice.sku.architecture;
         let is_cilium_in_subnet = settings.network_plugin == "azure"
             && settings.network_plugin_mode.is_empty()
-            && settings.is_cilium();
+            && cluster.is_cilium();
         let is_set_up_by_others =
-            settings.is_overlay() || is_cilium_in_subnet || settings.network_plugin == "none";
+            cluster.is_overlay() || is_cilium_in_subnet || settings.network_plugin == "none";
         let plugin = if is_set_up_by_others { "none" } else { "azure" };
         let azure_cni = "azure-cni/v1.4.32/binaries/azure-vnet-cni-linux";
         let plugins = "cni-plugins/v1.1.1/binaries/cni-plugins-linux";
@@ -188,7 +190,7 @@ impl Variables {
     }
 
     fn features(&mut self, launch: &Launch<'_>) {
-        let cloud = cloud(launch.cluster.cloud);
+        let cloud = cloud(&launch.cluster.settings.environment.name);
         self.quoted([
             ("ENABLE_HOSTS_CONFIG_AGENT", "false"),
             ("DISABLE_SSH", "false"),
@@ -255,7 +257,7 @@ impl Variables {
     /// How the machine joins the cluster.
     fn node(&mut self, launch: &Launch<'_>) -> Result<(), BootstrapError> {
         let is_nvidia = launch.installs_gpu_driver();
-        let driver = is_nvidia.then(|| gpu_driver::of(launch.choice.size()));
+        let driver = is_nvidia.then(|| gpu::driver(&launch.choice.sku.name));
         let flags = kubelet_flags::of(launch)?.into_iter().map(|(name, value)| format!("--{name}={value}"));
         let labels = node_labels::of_kubelet(launch);
         let labels: Vec<String> = labels.into_iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -272,7 +274,7 @@ impl Variables {
             ("GPU_DRIVER_TYPE", driver.map_or("", |driver| driver.kind)),
             ("GPU_IMAGE_SHA", driver.map_or("", |driver| driver.image)),
             ("GPU_INSTANCE_PROFILE", ""),
-            ("TLS_BOOTSTRAP_TOKEN", &launch.cluster.settings.kubelet_bootstrap_token),
+            ("TLS_BOOTSTRAP_TOKEN", launch.cluster.settings.kubelet_bootstrap_token.reveal()),
             ("KUBELET_FLAGS", &flags.collect::<Vec<_>>().join(" ")),
             ("KUBELET_NODE_LABELS", &labels.join(",")),
             ("KUBE_CA_CRT", launch.cluster.ca_bundle),
@@ -300,7 +302,7 @@ fn kube_binary_url(launch: &Launch<'_>, version: KubernetesVersion) -> String {
     if version >= KubernetesVersion::minor(34) {
         return String::new();
     }
-    let (version, arch) = (launch.class.kubernetes_version, launch.choice.architecture());
+    let (version, arch) = (launch.class.kubernetes_version, &launch.choice.sku.architecture);
     format!("{MIRROR}/kubernetes/v{version}/binaries/kubernetes-node-linux-{arch}.tar.gz")
 }
 
@@ -312,7 +314,7 @@ fn credential_provider_url(launch: &Launch<'_>, version: KubernetesVersion) -> S
         version if version < KubernetesVersion::minor(33) => "1.32.5",
         _ => "1.33.0",
     };
-    let arch = launch.choice.architecture();
+    let arch = &launch.choice.sku.architecture;
     format!(
         "{MIRROR}/cloud-provider-azure/v{release}/binaries/azure-acr-credential-provider-linux-{arch}-v{release}.tar.gz"
     )

@@ -1,18 +1,20 @@
 //! What the bootstrapping service of AKS is asked, and what is made of its answer.
 
+use api::names::values::arch;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use super::{BootstrapError, gpu_driver, startup_taints, taint_text};
+use super::{BootstrapError, startup_taints, taint_text};
 use crate::arm::types::bootstrap::{
     BootstrappingRequest, BootstrappingResponse, ProvisionGpu, ProvisionHelperValues, ProvisionProfile,
     ProvisionSecurity,
 };
 use crate::arm::types::node_config::ArtifactStreamingProfile;
 use crate::images::{Family, ImageId};
-use crate::launch::{GpuVendor, Launch};
+use crate::launch::Launch;
 use crate::machine::{kubelet_config, linux_os_config, local_dns_profile};
 use crate::node_labels;
+use crate::sku::gpu;
 
 /// What stands for the token in the service's answer.
 const PLACEHOLDER: &str = "{{.TokenID}}.{{.TokenSecret}}";
@@ -43,9 +45,9 @@ pub fn request(launch: &Launch<'_>, image_id: &str) -> Result<BootstrappingReque
     Ok(BootstrappingRequest {
         provision_profile: Some(profile(launch, image_id)?),
         provision_helper_values: Some(ProvisionHelperValues {
-            sku_cpu: Some(launch.choice.vcpus()),
+            sku_cpu: Some(launch.choice.sku.vcpus),
             // Whole GiB, as planning counts them.
-            sku_memory: Some(launch.choice.memory_mib() / 1024),
+            sku_memory: Some(launch.choice.sku.memory_mib() / 1024),
         }),
     })
 }
@@ -55,14 +57,18 @@ fn profile(launch: &Launch<'_>, image_id: &str) -> Result<ProvisionProfile, Boot
     let unknown = || BootstrapError::Image(image_id.to_owned());
     let definition = ImageId::parse(image_id).and_then(|id| id.known()).ok_or_else(unknown)?;
     let family = Family::of(class);
-    let is_local = choice.disk_placement(class.os_disk_size_gb()).is_some();
-    let architecture = node_labels::azure_architecture(choice.architecture());
+    let is_local = choice.sku.ephemeral_placement(class.os_disk_size_gb()).is_some();
+    let architecture = match choice.sku.architecture.as_str() {
+        arch::AMD64 => "x64",
+        arch::ARM64 => "Arm64",
+        other => other,
+    };
     Ok(ProvisionProfile {
         name: Some(String::new()),
         architecture: Some(architecture.to_owned()),
         os_type: Some(numbers::LINUX),
         os_sku: Some(if family.is_azure_linux() { numbers::AZURE_LINUX } else { numbers::UBUNTU }),
-        vm_size: Some(choice.size().to_owned()),
+        vm_size: Some(choice.sku.name.clone()),
         distro: Some(definition.distro.to_owned()),
         custom_node_labels: Some(node_labels::of_kubelet(launch)),
         orchestrator_version: Some(class.kubernetes_version.to_owned()),
@@ -76,14 +82,14 @@ fn profile(launch: &Launch<'_>, image_id: &str) -> Result<ProvisionProfile, Boot
         custom_linux_os_config: class.spec.linux_os_config.as_ref().map(linux_os_config),
         enable_fips: Some(class.is_fips()),
         artifact_streaming_profile: Some(ArtifactStreamingProfile {
-            enabled: Some(class.streams_artifacts(choice.architecture())),
+            enabled: Some(class.streams_artifacts(&choice.sku.architecture)),
             ..ArtifactStreamingProfile::default()
         }),
         // The oldest image does not have the cache.
         local_dns_profile: local_dns_profile(class).filter(|_| family != Family::Ubuntu2004),
         custom_kubelet_config: class.spec.kubelet.as_ref().map(kubelet_config),
         mode: Some(if node_labels::is_system(launch.claim, choice) { numbers::SYSTEM } else { numbers::USER }),
-        gpu_profile: gpu(launch),
+        gpu_profile: gpu_profile(launch),
     })
 }
 
@@ -96,9 +102,9 @@ fn security(launch: &Launch<'_>) -> ProvisionSecurity {
     }
 }
 
-fn gpu(launch: &Launch<'_>) -> Option<ProvisionGpu> {
-    let is_converged = gpu_driver::is_converged(launch.choice.size());
-    (launch.choice.gpu == Some(GpuVendor::Nvidia)).then(|| ProvisionGpu {
+fn gpu_profile(launch: &Launch<'_>) -> Option<ProvisionGpu> {
+    let is_converged = gpu::is_converged(&launch.choice.sku.name);
+    launch.has_nvidia().then(|| ProvisionGpu {
         driver_type: Some(if is_converged { numbers::GRID } else { numbers::CUDA }),
         install_gpu_driver: Some(launch.class.installs_gpu_driver()),
     })

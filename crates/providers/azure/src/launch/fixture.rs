@@ -1,22 +1,29 @@
 //! A launch for tests: a plain node of a cluster with an overlay network.
 
+use std::time::Duration;
+
 use api::azure::AKSNodeClass;
 use api::nodeclaim::NodeClaim;
 use cluster::instance_types::InstanceType;
 use serde_json::json;
 
-use super::{Choice, Cluster, DiskPlacement, Launch, ProvisionMode, Settings};
+use super::{Choice, Cluster, Launch};
+use crate::auth::Secret;
 use crate::class::Class;
+use crate::environment::Environment;
 use crate::network::{SecurityGroup, SubnetId};
+use crate::settings::{AzureSettings, Batch, ProvisionMode};
+use crate::sku::{Sku, gpu};
 
 pub(crate) const MANAGED_SUBNET: &str = "/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/MC_rg_test_eastus/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet";
 
 /// Everything that a launch borrows.
 pub(crate) struct Fixture {
-    pub(crate) settings: Settings,
+    pub(crate) settings: AzureSettings,
     pub(crate) class: AKSNodeClass,
     pub(crate) claim: NodeClaim,
     pub(crate) instance_type: InstanceType,
+    pub(crate) sku: Sku,
     pub(crate) subnet: SubnetId,
     pub(crate) security_group: SecurityGroup,
     pub(crate) capacity_type: &'static str,
@@ -30,6 +37,7 @@ impl Default for Fixture {
             class: class(),
             claim: claim(),
             instance_type: instance_type(),
+            sku: sku(),
             subnet: MANAGED_SUBNET.parse().unwrap(),
             security_group: SecurityGroup {
                 id: "/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/MC_rg_test_eastus/providers/Microsoft.Network/networkSecurityGroups/aks-agentpool-12345678-nsg".to_owned(),
@@ -46,25 +54,27 @@ impl Fixture {
     pub(crate) fn choice(&self) -> Choice<'_> {
         Choice {
             instance_type: &self.instance_type,
-            accelerated_networking: true,
-            ephemeral_disk: Some((150, DiskPlacement::Cache)),
-            gpu: None,
-            kube_reserved_cpu: "140m".parse().unwrap(),
-            kube_reserved_memory: "2250Mi".parse().unwrap(),
+            sku: &self.sku,
             capacity_type: self.capacity_type,
             zone: self.zone,
             ultra_ssd: false,
         }
     }
 
+    /// Another size with its GPUs, and otherwise the same.
+    pub(crate) fn set_size(&mut self, name: &str) {
+        name.clone_into(&mut self.instance_type.name);
+        name.clone_into(&mut self.sku.name);
+        self.sku.gpu = gpu::of(name);
+    }
+
     pub(crate) fn launch(&self) -> Launch<'_> {
         Launch {
             cluster: Cluster {
                 settings: &self.settings,
-                dns_service_ip: "10.0.0.10",
+                dns_service_ip: [10, 0, 0, 10].into(),
                 vnet_guid: "a519e60a-cac0-40b2-b883-084477fe6f5c",
                 ca_bundle: "Y2EtYnVuZGxl",
-                cloud: "AzurePublicCloud",
             },
             class: Class::from(&self.class),
             claim: &self.claim,
@@ -75,31 +85,43 @@ impl Fixture {
     }
 }
 
-fn settings() -> Settings {
+/// The settings of a cluster with an overlay network.
+pub(crate) fn settings() -> AzureSettings {
     let owned = str::to_owned;
-    Settings {
+    AzureSettings {
         cluster_name: owned("test"),
         cluster_endpoint: owned("https://test-dns-1234.hcp.eastus.azmk8s.io:443"),
-        subscription_id: owned("12345678-1234-1234-1234-123456789012"),
-        tenant_id: owned("72f988bf-86f1-41af-91ab-2d7cd011db47"),
-        location: owned("eastus"),
-        cluster_resource_group: owned("rg"),
+        kubelet_bootstrap_token: Secret::new("abcdef.0123456789abcdef"),
+        ssh_public_key: Secret::new("ssh-rsa AAAA azureuser"),
+        vnet_subnet_id: owned(MANAGED_SUBNET),
         node_resource_group: owned("MC_rg_test_eastus"),
-        kubelet_bootstrap_token: owned("abcdef.0123456789abcdef"),
-        ssh_public_key: owned("ssh-rsa AAAA azureuser"),
+        vm_memory_overhead_percent: 0.075,
         linux_admin_username: owned("azureuser"),
         network_plugin: owned("azure"),
         network_plugin_mode: owned("overlay"),
         network_policy: owned("cilium"),
         network_dataplane: owned("cilium"),
-        vnet_subnet_id: owned(MANAGED_SUBNET),
+        dns_service_ip: None,
+        vnet_guid: None,
         node_identities: vec![],
         kubelet_identity_client_id: owned("61f71907-753f-4802-a901-47361c3664f2"),
         provision_mode: ProvisionMode::AksScriptless,
+        nodebootstrapping_server_url: String::new(),
         use_sig: false,
+        sig_access_token_server_url: String::new(),
         sig_subscription_id: String::new(),
-        node_osdisk_diskencryptionset_id: String::new(),
+        node_osdisk_diskencryptionset_id: None,
+        manage_existing_aks_machines: false,
+        aks_machines_pool_name: String::new(),
+        batch: Batch { idle: Duration::from_secs(1), longest: Duration::from_secs(5), size: 50 },
         additional_tags: [].into(),
+        enable_azure_sdk_logging: false,
+        subscription_id: owned("12345678-1234-1234-1234-123456789012"),
+        tenant_id: owned("72f988bf-86f1-41af-91ab-2d7cd011db47"),
+        location: owned("eastus"),
+        cluster_resource_group: owned("rg"),
+        environment: Environment::public(),
+        system_namespace: None,
     }
 }
 
@@ -131,6 +153,25 @@ fn claim() -> NodeClaim {
         },
     }))
     .unwrap()
+}
+
+fn sku() -> Sku {
+    let wire = serde_json::from_value(json!({
+        "resourceType": "virtualMachines", "name": "Standard_D4s_v5", "size": "D4s_v5",
+        "family": "standardDSv5Family", "locations": ["eastus"],
+        "locationInfo": [{"location": "eastus", "zones": ["1", "2"]}],
+        "capabilities": [
+            {"name": "vCPUs", "value": "4"},
+            {"name": "MemoryGB", "value": "16"},
+            {"name": "CpuArchitectureType", "value": "x64"},
+            {"name": "HyperVGenerations", "value": "V1,V2"},
+            {"name": "AcceleratedNetworkingEnabled", "value": "True"},
+            {"name": "EphemeralOSDiskSupported", "value": "True"},
+            {"name": "CachedDiskBytes", "value": "161061273600"},
+            {"name": "LowPriorityCapable", "value": "True"},
+        ],
+    }));
+    Sku::read(&wire.unwrap(), "eastus").unwrap()
 }
 
 fn instance_type() -> InstanceType {

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::arm::Error;
+use crate::arm::error::Detail;
 use crate::arm::types::machine::{BatchMachine, BatchPutMachine, ErrorDetail, Machine};
-
-/// The name of the header.
-pub const HEADER: &str = "BatchPutMachine";
 
 /// How many machines one request makes at most.
 pub const MOST: usize = 50;
@@ -55,74 +54,64 @@ impl Item {
     }
 }
 
-/// The value of the header.
-pub fn header(items: &[&Item]) -> String {
-    let all = BatchPutMachine { batch_machines: items.iter().map(|item| item.own.clone()).collect() };
-    // As above: nothing in it can fail.
-    serde_json::to_string(&all).unwrap_or_default()
+/// The header of a request for machines.
+pub fn header<'a>(items: impl IntoIterator<Item = &'a Item>) -> BatchPutMachine {
+    BatchPutMachine { batch_machines: items.into_iter().map(|item| item.own.clone()).collect() }
 }
 
 /// What came of a request that Azure refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Some machines were refused, each for its own reason; the others are being made.
-    Some(BTreeMap<String, ErrorDetail>),
-    /// All machines were refused for the same reason.
-    All(ErrorDetail),
+    Some(BTreeMap<String, Detail>),
+    /// All machines were refused for the reason that the error says.
+    All,
     /// Nobody can say which machines were refused.
     Unclear(String),
 }
 
-#[derive(Deserialize)]
-struct Envelope {
-    error: ErrorDetail,
-}
-
 /// Reads a refusal of a request for machines with these names.
-pub fn refusal(body: &[u8], names: &[&str]) -> Refusal {
-    let wrapped = serde_json::from_slice::<Envelope>(body).map(|envelope| envelope.error);
-    let flat = || serde_json::from_slice::<ErrorDetail>(body);
-    let error = match wrapped.or_else(|_| flat()) {
-        Ok(error) if error.code.is_some() || error.message.is_some() => error,
-        _ => {
-            let text = String::from_utf8_lossy(body);
-            return Refusal::Unclear(format!("the answer is no error of Azure: {text}"));
-        }
-    };
-    match error.code.as_deref() {
-        Some("BatchMachineClientError") => by_machine(error.details, names),
-        Some("BatchMachineInternalServerError") => {
-            let message = error.message.unwrap_or_default();
-            match serde_json::from_str::<ErrorDetail>(&message) {
-                Ok(inner) => by_machine(inner.details, names),
-                Err(_) => Refusal::Unclear(format!("the message is not the expected JSON: {message}")),
-            }
-        }
-        _ => Refusal::All(error),
+pub fn refusal(error: &Error, names: &[&str]) -> Refusal {
+    /// What the message of an internal error has inside.
+    #[derive(Deserialize)]
+    struct Inner {
+        details: Option<Vec<ErrorDetail>>,
+    }
+    match error.code.as_str() {
+        "BatchMachineClientError" => by_machine(error.details.clone(), names),
+        "BatchMachineInternalServerError" => match serde_json::from_str::<Inner>(&error.message) {
+            Ok(inner) => by_machine(inner.details.into_iter().flatten().map(detail).collect(), names),
+            Err(_) => Refusal::Unclear(format!("its message is not the expected JSON: {error}")),
+        },
+        "" => Refusal::Unclear(format!("the answer has no code: {error}")),
+        _ => Refusal::All,
     }
 }
 
-fn by_machine(details: Option<Vec<ErrorDetail>>, names: &[&str]) -> Refusal {
-    let details = details.unwrap_or_default();
+fn detail(wire: ErrorDetail) -> Detail {
+    Detail {
+        code: wire.code.unwrap_or_default(),
+        message: wire.message.unwrap_or_default(),
+        target: wire.target.filter(|target| !target.is_empty()),
+    }
+}
+
+fn by_machine(details: Vec<Detail>, names: &[&str]) -> Refusal {
     if details.is_empty() {
         return Refusal::Unclear("no machine is named".to_owned());
     }
     let mut refused = BTreeMap::new();
     for detail in details {
-        let Some(target) = detail.target.clone().filter(|target| !target.is_empty()) else {
-            return Refusal::Unclear(format!("a reason names no machine: {}", text(&detail)));
+        let Detail { code, message, target } = &detail;
+        let Some(target) = target.clone() else {
+            return Refusal::Unclear(format!("a reason names no machine: {code}: {message}"));
         };
         if !names.contains(&target.as_str()) {
-            return Refusal::Unclear(format!("machine {target:?} was not asked for: {}", text(&detail)));
+            return Refusal::Unclear(format!("machine {target:?} was not asked for: {code}: {message}"));
         }
         refused.insert(target, detail);
     }
     Refusal::Some(refused)
-}
-
-fn text(detail: &ErrorDetail) -> String {
-    let part = |part: &Option<String>| part.clone().unwrap_or_default();
-    format!("{}: {}", part(&detail.code), part(&detail.message))
 }
 
 #[cfg(test)]
@@ -182,18 +171,19 @@ mod tests {
         let one = Item::new("p", "one", some("1", "a", "Standard_D2s_v5", false));
         let two = Item::new("p", "two", machine(json!({"properties": {}})));
         assert_eq!(
-            header(&[&one, &two]),
+            serde_json::to_string(&header([&one, &two])).unwrap(),
             r#"{"batchMachines":[{"machineName":"one","zones":["1"],"tags":{"karpenter.sh_nodepool":"a"}},{"machineName":"two","zones":[],"tags":{}}]}"#
         );
     }
 
-    fn refused(body: &Value) -> Refusal {
-        refusal(body.to_string().as_bytes(), &["a", "b"])
+    fn refused(body: &str) -> Refusal {
+        let answer = http::Response::builder().status(400).body(bytes::Bytes::from(body.to_owned())).unwrap();
+        refusal(&Error::of_answer("PUT machines/a", &answer), &["a", "b"])
     }
 
     fn reasons(refusal: Refusal) -> Vec<(String, String)> {
         let Refusal::Some(reasons) = refusal else { panic!("{refusal:?}") };
-        reasons.into_iter().map(|(name, detail)| (name, text(&detail))).collect()
+        reasons.into_iter().map(|(name, Detail { code, message, .. })| (name, format!("{code}: {message}"))).collect()
     }
 
     // azure.md 11.4: error contract
@@ -202,11 +192,11 @@ mod tests {
         let details = json!([{"code": "SkuNotAvailable", "message": "no", "target": "b"}]);
         let expected = vec![("b".to_owned(), "SkuNotAvailable: no".to_owned())];
         let client = json!({"code": "BatchMachineClientError", "message": "some", "details": details});
-        assert_eq!(reasons(refused(&client)), expected);
-        assert_eq!(reasons(refused(&json!({"error": client}))), expected);
+        assert_eq!(reasons(refused(&client.to_string())), expected);
+        assert_eq!(reasons(refused(&json!({"error": client}).to_string())), expected);
         let message = json!({"details": details}).to_string();
         let server = json!({"code": "BatchMachineInternalServerError", "message": message});
-        assert_eq!(reasons(refused(&server)), expected);
+        assert_eq!(reasons(refused(&server.to_string())), expected);
     }
 
     // azure.md 11.4: missing details or target, unknown target or unparsable body
@@ -223,9 +213,9 @@ mod tests {
             json!({}),
             json!([1]),
         ] {
-            assert!(matches!(refused(&body), Refusal::Unclear(_)), "{body}");
+            assert!(matches!(refused(&body.to_string()), Refusal::Unclear(_)), "{body}");
         }
-        assert!(matches!(refusal(b"<html>", &["a"]), Refusal::Unclear(text) if text.contains("<html>")));
+        assert!(matches!(refused("<html>"), Refusal::Unclear(text) if text.contains("<html>")));
     }
 
     // azure.md 11.4: any other code applies to all machines
@@ -233,8 +223,7 @@ mod tests {
     fn another_refusal_is_that_of_every_machine() {
         let error = json!({"code": "QuotaExceeded", "message": "too much"});
         for body in [error.clone(), json!({"error": error})] {
-            let Refusal::All(detail) = refused(&body) else { panic!("{body}") };
-            assert_eq!(text(&detail), "QuotaExceeded: too much");
+            assert_eq!(refused(&body.to_string()), Refusal::All);
         }
     }
 }

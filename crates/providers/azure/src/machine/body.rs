@@ -12,8 +12,9 @@ use crate::arm::types::node_config::ArtifactStreamingProfile;
 use crate::bootstrap::all_taints;
 use crate::class::Class;
 use crate::images::{NotShared, node_image_version};
-use crate::launch::{Choice, Settings};
-use crate::{node_labels, tags, version};
+use crate::launch::Choice;
+use crate::settings::AzureSettings;
+use crate::{node_labels, tags, version, zone};
 
 /// Why nobody can say what a machine is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +31,7 @@ pub enum BodyError {
 #[derive(Clone, Copy, Debug)]
 pub struct MachineLaunch<'a> {
     /// What is set for the cluster.
-    pub settings: &'a Settings,
+    pub settings: &'a AzureSettings,
     /// The NodeClass.
     pub class: Class<'a>,
     /// The claim.
@@ -63,19 +64,20 @@ pub fn body(launch: &MachineLaunch<'_>) -> Result<Machine, BodyError> {
             enable_secure_boot: Some(class.has_secure_boot()),
             ..MachineSecurity::default()
         }),
-        priority: Some(if choice.is_spot() { "Spot" } else { "Regular" }.to_owned()),
+        priority: Some(choice.priority().to_owned()),
         tags: Some(tags::of_machine(tags::of_claim(settings, class.spec, claim), name)),
         local_dns_profile: local_dns_profile(class),
         ..MachineProperties::default()
     };
-    Ok(Machine { zones: Some(choice.zones()), properties: Some(properties), ..Machine::default() })
+    Ok(Machine { zones: Some(zone::to_azure(choice.zone)), properties: Some(properties), ..Machine::default() })
 }
 
 fn hardware(class: &Class<'_>, choice: &Choice<'_>) -> MachineHardware {
     let driver = if class.installs_gpu_driver() { "Install" } else { "None" };
     MachineHardware {
-        vm_size: Some(choice.size().to_owned()),
+        vm_size: Some(choice.sku.name.clone()),
         gpu_profile: choice
+            .sku
             .gpu
             .map(|_| MachineGpu { driver: Some(driver.to_owned()), ..MachineGpu::default() }),
         ultra_ssd_enabled: Some(choice.ultra_ssd),
@@ -84,7 +86,7 @@ fn hardware(class: &Class<'_>, choice: &Choice<'_>) -> MachineHardware {
 }
 
 fn operating_system(class: &Class<'_>, choice: &Choice<'_>) -> Result<MachineOperatingSystem, BodyError> {
-    let is_local = choice.disk_placement(class.os_disk_size_gb()).is_some();
+    let is_local = choice.sku.ephemeral_placement(class.os_disk_size_gb()).is_some();
     Ok(MachineOperatingSystem {
         os_type: Some("Linux".to_owned()),
         os_sku: Some(os_sku(class)?.to_owned()),
@@ -111,7 +113,7 @@ fn os_sku(class: &Class<'_>) -> Result<&'static str, BodyError> {
 
 fn kubernetes(launch: &MachineLaunch<'_>) -> MachineKubernetes {
     let MachineLaunch { class, claim, choice, .. } = launch;
-    let streams = class.streams_artifacts(choice.architecture());
+    let streams = class.streams_artifacts(&choice.sku.architecture);
     MachineKubernetes {
         node_labels: Some(node_labels::of_machine(claim, choice)),
         orchestrator_version: Some(class.kubernetes_version.to_owned()),
@@ -134,8 +136,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::launch::GpuVendor;
     use crate::launch::fixture::Fixture;
+    use crate::sku::gpu;
 
     const IMAGE: &str = "/subscriptions/s/resourceGroups/AKS-Ubuntu/providers/Microsoft.Compute/galleries/AKSUbuntu/images/2204gen2containerd/versions/202512.6.0";
 
@@ -176,8 +178,8 @@ mod tests {
         labels.insert("kubernetes.azure.com/mode".to_owned(), "system".to_owned());
         fixture.capacity_type = "spot";
         fixture.zone = "0";
+        fixture.sku.gpu = gpu::of("Standard_NC24ads_A100_v4");
         let mut launch = launch(&fixture);
-        launch.choice.gpu = Some(GpuVendor::Nvidia);
         launch.choice.ultra_ssd = true;
         let told = told(&launch);
         let properties = &told["properties"];
@@ -210,11 +212,13 @@ mod tests {
     // azure.md 11.3: gpuProfile only for registry GPUs
     #[test]
     fn gpus_that_aks_knows_get_drivers_or_not() {
-        let fixture = Fixture::default();
-        let mut launch = launch(&fixture);
-        assert_eq!(told(&launch)["properties"]["hardware"].get("gpuProfile"), None);
-        launch.choice.gpu = Some(GpuVendor::Nvidia);
-        assert_eq!(told(&launch)["properties"]["hardware"]["gpuProfile"], json!({"driver": "Install"}));
+        let mut fixture = Fixture::default();
+        assert_eq!(told(&launch(&fixture))["properties"]["hardware"].get("gpuProfile"), None);
+        fixture.sku.gpu = gpu::of("Standard_NC24ads_A100_v4");
+        assert_eq!(
+            told(&launch(&fixture))["properties"]["hardware"]["gpuProfile"],
+            json!({"driver": "Install"})
+        );
     }
 
     // azure.md 11.3: osSKU

@@ -42,12 +42,6 @@ pub fn root_cause(error: &ErrorDetail) -> &ErrorDetail {
     error.details.as_ref().and_then(|details| details.first()).unwrap_or(error)
 }
 
-/// Whether an answer says that there is no such machine.
-pub fn is_not_found(status: u16, code: &str, message: &str) -> bool {
-    status == 404
-        || (status == 400 && code == "InvalidParameter" && message.contains("Cannot find any valid machines"))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -83,16 +77,5 @@ mod tests {
         assert_eq!(root_cause(&alone), &alone);
         assert!(matches!(of(&json!({"provisioningState": "Failed"})), Progress::Over(_)));
         assert!(matches!(of(&json!({"provisioningState": "Failed", "status": {}})), Progress::Over(_)));
-    }
-
-    // azure.md 11.2: not-found test
-    #[test]
-    fn a_machine_that_is_not_there_is_known_by_two_answers() {
-        let text = "Cannot find any valid machines in the pool";
-        assert!(is_not_found(404, "NotFound", ""));
-        assert!(is_not_found(400, "InvalidParameter", text));
-        assert!(!is_not_found(400, "InvalidParameter", "other"));
-        assert!(!is_not_found(400, "BadRequest", text));
-        assert!(!is_not_found(500, "InvalidParameter", text));
     }
 }

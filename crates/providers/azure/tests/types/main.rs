@@ -1,7 +1,11 @@
 //! Sizes, instance types, offerings and what a launch chooses, on sizes as Azure lists them. Each test is in
 //! `docs/behaviours-azure.md`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests, with values made in place")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests, with values made in place"
+)]
 
 mod instance_types;
 mod offerings;

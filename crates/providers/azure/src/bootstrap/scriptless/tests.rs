@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use expect_test::expect_file;
 
 use super::*;
+use crate::environment::Environment;
 use crate::launch::fixture::Fixture;
-use crate::launch::GpuVendor;
 
 /// The variables of a script, as a shell reads them.
 fn variables(script: &str) -> BTreeMap<&str, String> {
@@ -142,22 +142,20 @@ fn the_network_plugin_is_said_only_where_the_image_sets_it_up() {
 #[test]
 fn drivers_are_installed_for_nvidia_where_the_class_wants_them() {
     let mut fixture = Fixture::default();
-    "Standard_NC24ads_A100_v4".clone_into(&mut fixture.instance_type.name);
-    let check = |fixture: &Fixture, gpu: Option<GpuVendor>, expected: [&str; 5]| {
-        let mut launch = fixture.launch();
-        launch.choice.gpu = gpu;
-        let script = script(&launch).unwrap();
-        let all = variables(&script);
+    let check = |fixture: &mut Fixture, size: &str, expected: [&str; 5]| {
+        fixture.set_size(size);
+        let all = of(fixture);
         let names = ["GPU_NODE", "CONFIG_GPU_DRIVER_IF_NEEDED", "GPU_DRIVER_TYPE", "GPU_DRIVER_VERSION", "GPU_IMAGE_SHA"];
-        assert_eq!(names.map(|name| all[name].as_str()), expected);
+        assert_eq!(names.map(|name| all[name].as_str()), expected, "{size}");
         let containerd = decoded(&all["CONTAINERD_CONFIG_CONTENT"]);
         assert_eq!(containerd.contains("nvidia-container-runtime"), expected[0] == "true");
     };
-    check(&fixture, Some(GpuVendor::Nvidia), ["true", "true", "cuda-lts", "580.159.04", "20260629214430"]);
-    check(&fixture, Some(GpuVendor::Amd), ["false", "false", "", "", ""]);
-    check(&fixture, None, ["false", "false", "", "", ""]);
+    let (nvidia, amd) = ("Standard_NC24ads_A100_v4", "Standard_NV4ads_V710_v5");
+    check(&mut fixture, nvidia, ["true", "true", "cuda-lts", "580.159.04", "20260629214430"]);
+    check(&mut fixture, amd, ["false", "false", "", "", ""]);
+    check(&mut fixture, "Standard_D4s_v5", ["false", "false", "", "", ""]);
     fixture.class.spec.gpu = Some(serde_json::from_value(serde_json::json!({"mode": "None"})).unwrap());
-    check(&fixture, Some(GpuVendor::Nvidia), ["false", "false", "", "", ""]);
+    check(&mut fixture, nvidia, ["false", "false", "", "", ""]);
 }
 
 // azure.md 28.2: the administrator and the cloud are those of the cluster
@@ -165,16 +163,14 @@ fn drivers_are_installed_for_nvidia_where_the_class_wants_them() {
 fn the_administrator_and_the_cloud_are_those_of_the_cluster() {
     let mut fixture = Fixture::default();
     "admin".clone_into(&mut fixture.settings.linux_admin_username);
-    let mut launch = fixture.launch();
     for (cloud, expected) in [
-        ("AzurePublicCloud", "AzurePublicCloud"),
-        ("AzureUSGovernmentCloud", "AzureUSGovernmentCloud"),
-        ("AzureChinaCloud", "AzureChinaCloud"),
-        ("Own", "AzurePublicCloud"),
+        (Environment::public(), "AzurePublicCloud"),
+        (Environment::us_government(), "AzureUSGovernmentCloud"),
+        (Environment::china(), "AzureChinaCloud"),
+        (Environment { name: "Own".to_owned(), ..Environment::public() }, "AzurePublicCloud"),
     ] {
-        launch.cluster.cloud = cloud;
-        let script = script(&launch).unwrap();
-        let all = variables(&script);
+        fixture.settings.environment = cloud;
+        let all = of(&fixture);
         assert_eq!((all["ADMINUSER"].as_str(), all["TARGET_CLOUD"].as_str()), ("admin", expected));
         assert_eq!(all["TARGET_ENVIRONMENT"], expected);
     }
@@ -183,8 +179,7 @@ fn the_administrator_and_the_cloud_are_those_of_the_cluster() {
 #[test]
 fn arm_machines_get_binaries_for_arm() {
     let mut fixture = Fixture::default();
-    let arch = fixture.instance_type.requirements.iter_mut().find(|each| each.key == "kubernetes.io/arch");
-    arch.unwrap().values = vec!["arm64".to_owned()];
+    fixture.sku.architecture = "arm64".to_owned();
     let all = of(&fixture);
     for name in ["CREDENTIAL_PROVIDER_DOWNLOAD_URL", "VNET_CNI_PLUGINS_URL", "CNI_PLUGINS_URL"] {
         assert!(all[name].contains("-linux-arm64-"), "{}", all[name]);

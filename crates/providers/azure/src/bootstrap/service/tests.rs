@@ -4,8 +4,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::launch::ProvisionMode;
 use crate::launch::fixture::Fixture;
+use crate::settings::ProvisionMode;
 
 const IMAGE: &str = "/subscriptions/s/resourceGroups/AKS-Ubuntu/providers/Microsoft.Compute/galleries/AKSUbuntu/images/2204gen2containerd/versions/202512.6.0";
 
@@ -53,36 +53,27 @@ fn what_the_class_asks_for_is_told() {
 #[test]
 fn drivers_are_those_of_the_size() {
     let mut fixture = fixture();
-    for (size, gpu, expected) in [
-        ("Standard_NV6ads_A10_v5", Some(GpuVendor::Nvidia), json!({"driverType": 2, "installGPUDriver": true})),
-        ("Standard_NC24ads_A100_v4", Some(GpuVendor::Nvidia), json!({"driverType": 3, "installGPUDriver": true})),
-        (
-            "Standard_NC24lds_xl_RTXPRO6000BSE_v6",
-            Some(GpuVendor::Nvidia),
-            json!({"driverType": 3, "installGPUDriver": true}),
-        ),
-        ("Standard_ND96isr_MI300X_v5", Some(GpuVendor::Amd), json!(null)),
-        ("Standard_D4s_v5", None, json!(null)),
+    let installed = |number: i32| json!({"driverType": number, "installGPUDriver": true});
+    for (size, expected) in [
+        ("Standard_NV6ads_A10_v5", installed(2)),
+        ("Standard_NC24ads_A100_v4", installed(3)),
+        ("Standard_NC24lds_xl_RTXPRO6000BSE_v6", installed(3)),
+        ("Standard_ND96isr_MI300X_v5", json!(null)),
+        ("Standard_D4s_v5", json!(null)),
     ] {
-        size.clone_into(&mut fixture.instance_type.name);
-        let mut launch = fixture.launch();
-        launch.choice.gpu = gpu;
-        assert_eq!(asked(&launch)["gpuProfile"], expected, "{size}");
+        fixture.set_size(size);
+        assert_eq!(asked(&fixture.launch())["gpuProfile"], expected, "{size}");
     }
     fixture.class.spec.gpu = Some(serde_json::from_value(json!({"mode": "None"})).unwrap());
-    "Standard_NC24ads_A100_v4".clone_into(&mut fixture.instance_type.name);
-    let mut launch = fixture.launch();
-    launch.choice.gpu = Some(GpuVendor::Nvidia);
-    assert_eq!(asked(&launch)["gpuProfile"], json!({"driverType": 3, "installGPUDriver": false}));
+    fixture.set_size("Standard_NC24ads_A100_v4");
+    assert_eq!(asked(&fixture.launch())["gpuProfile"], json!({"driverType": 3, "installGPUDriver": false}));
 }
 
 // azure.md 13.3: skuMemory
 #[test]
 fn memory_is_counted_in_whole_gib() {
     let mut fixture = fixture();
-    let mut requirements = fixture.instance_type.requirements.iter_mut();
-    let memory = requirements.find(|each| each.key == "karpenter.azure.com/sku-memory").unwrap();
-    memory.values = vec!["3584".to_owned()];
+    fixture.sku.memory_gib = 3.5;
     let request = request(&fixture.launch(), IMAGE).unwrap();
     assert_eq!(serde_json::to_value(request.provision_helper_values).unwrap(), json!({"skuCPU": 4, "skuMemory": 3}));
 }
