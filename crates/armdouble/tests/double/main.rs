@@ -1,0 +1,13 @@
+//! What the double does, a sentence each; all under a clock that does not run by itself.
+
+mod batches;
+mod catalogue;
+mod graph;
+mod interfaces;
+mod operations;
+mod over_http;
+mod quota;
+mod refusals;
+mod support;
+mod tokens;
+mod virtual_machines;
