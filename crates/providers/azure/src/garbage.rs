@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::instance::Instance;
+use crate::vm::{Instance, vm_name};
 
 /// How long the claim of a machine may take to learn of it.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
@@ -13,15 +13,10 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 /// claims, so that none is missed that was created in between. One whose age nobody knows is new.
 pub fn machines<'a>(all: &'a [Instance], claimed: &BTreeSet<&str>, now: Timestamp) -> Vec<&'a Instance> {
     all.iter()
-        .filter(|machine| !machine.is_deleting && machine.node_pool().is_some())
+        .filter(|machine| !machine.is_deleting && machine.node_pool.is_some())
         .filter(|machine| machine.created.is_some_and(|created| now.duration_since(created) > PATIENCE))
         .filter(|machine| !claimed.contains(machine.provider_id.as_str()))
         .collect()
-}
-
-/// The name that the machine and the network interface of a claim have.
-pub fn resource_name(claim: &str) -> String {
-    format!("aks-{claim}")
 }
 
 /// Network interfaces that are to be deleted: those of no machine and of no claim. All names in lower case.
@@ -30,7 +25,7 @@ pub fn interfaces<'a>(
     machines: &BTreeSet<String>,
     claims: impl IntoIterator<Item = &'a str>,
 ) -> Vec<&'a str> {
-    let claimed: BTreeSet<String> = claims.into_iter().map(|name| resource_name(name).to_lowercase()).collect();
+    let claimed: BTreeSet<String> = claims.into_iter().map(|name| vm_name(name).to_lowercase()).collect();
     all.into_iter().filter(|name| !machines.contains(*name) && !claimed.contains(*name)).collect()
 }
 
@@ -42,10 +37,18 @@ mod tests {
 
     fn machine(id: &str, age: i64) -> Instance {
         Instance {
+            name: id.to_owned(),
             provider_id: id.to_owned(),
+            size: String::new(),
+            zone: "0".to_owned(),
+            capacity_type: "on-demand",
+            image_id: String::new(),
             created: Timestamp::from_second(1_000_000 - age).ok(),
-            tags: [("karpenter.sh_nodepool".to_owned(), "pool".to_owned())].into(),
-            ..Instance::default()
+            is_deleting: false,
+            node_pool: Some("pool".to_owned()),
+            ultra_ssd: false,
+            tags: std::collections::BTreeMap::new(),
+            machine_id: None,
         }
     }
 
@@ -58,7 +61,7 @@ mod tests {
             machine("claimed", 1000),
             Instance { is_deleting: true, ..machine("going", 1000) },
             Instance { created: None, ..machine("of unknown age", 0) },
-            Instance { tags: std::collections::BTreeMap::new(), ..machine("of somebody else", 1000) },
+            Instance { node_pool: None, ..machine("of somebody else", 1000) },
         ];
         let found = machines(&all, &["claimed"].into(), NOW);
         let ids: Vec<&str> = found.iter().map(|each| each.provider_id.as_str()).collect();

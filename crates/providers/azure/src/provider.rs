@@ -24,6 +24,7 @@ mod network;
 mod vms;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use api::labels::LabelSets;
@@ -47,10 +48,10 @@ pub use discover::discover;
 pub use known::Known;
 
 /// What was found out about the cluster that nodes join.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterInfo {
     /// The address of its DNS service.
-    pub dns_service_ip: String,
+    pub dns_service_ip: IpAddr,
     /// What Azure tells its network apart by; empty if it does not matter.
     pub vnet_guid: String,
     /// Certificates by which nodes know the API server, in base64.
@@ -91,8 +92,6 @@ pub struct Azure(pub(crate) Arc<Inner>);
 /// What all clones share.
 pub(crate) struct Inner {
     pub(crate) setup: Setup,
-    /// What is the same in all launches.
-    pub(crate) launch: cluster_launch::Settings,
     pub(crate) sets: LabelSets,
     pub(crate) known: Mutex<Known>,
     pub(crate) unavailable: Mutex<Unavailable>,
@@ -117,17 +116,16 @@ pub(crate) struct Refreshed {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Azure").field("location", &self.launch.location).finish_non_exhaustive()
+        f.debug_struct("Azure").field("location", &self.setup.settings.location).finish_non_exhaustive()
     }
 }
 
 impl Azure {
     /// A provider that knows nothing of Azure yet.
     pub fn new(setup: Setup) -> Self {
-        let launch = launch_settings(&setup.settings);
         let inner = Inner {
             sets: LabelSets::for_provider(Provider::Azure),
-            known: Mutex::new(Known::new(&launch.location)),
+            known: Mutex::new(Known::new(&setup.settings.location)),
             unavailable: Mutex::default(),
             types: Mutex::default(),
             classes: classes::Classes::default(),
@@ -137,7 +135,6 @@ impl Azure {
             batches: machine_batch::Batches::new(&setup),
             deleting: Mutex::default(),
             refreshed: Mutex::default(),
-            launch,
             setup,
         };
         Self(Arc::new(inner))
@@ -177,7 +174,7 @@ impl Azure {
 impl Inner {
     /// Asks which sizes there are. What is known stays if there is no good answer.
     pub(crate) async fn refresh_sizes(&self) -> Result<(), arm::Error> {
-        let location = &self.launch.location;
+        let location = &self.setup.settings.location;
         let listed = self.setup.client.skus(location).await?;
         let catalogue = crate::sku::Catalogue::read(&listed, location)
             .map_err(|error| arm::Error::new("GET Microsoft.Compute/skus", "NoSizes", &error.to_string()))?;
@@ -195,7 +192,7 @@ impl Inner {
     /// Asks how much the subscription may use. What is known is believed for a while.
     pub(crate) async fn refresh_quota(&self) -> Result<(), arm::Error> {
         let asked = self.setup.clock.now();
-        match self.setup.client.usages(&self.launch.location).await {
+        match self.setup.client.usages(&self.setup.settings.location).await {
             Ok(usages) => {
                 self.known.lock().quota.read(&usages, asked);
                 Ok(())
@@ -212,7 +209,7 @@ impl Inner {
         if !self.setup.client.environment().is_public() {
             return Ok(());
         }
-        let listed = self.setup.client.retail_prices(&self.launch.location).await?;
+        let listed = self.setup.client.retail_prices(&self.setup.settings.location).await?;
         self.known.lock().change_prices(|all| all.update(&listed));
         self.refreshed.lock().prices = Some(Instant::now());
         Ok(())
@@ -225,52 +222,25 @@ impl Inner {
     /// What is the same for all NodeClasses.
     pub(crate) fn environment(&self) -> Environment<'_> {
         Environment {
-            location: &self.launch.location,
-            node_resource_group: &self.launch.node_resource_group,
+            location: &self.setup.settings.location,
+            node_resource_group: &self.setup.settings.node_resource_group,
             vm_memory_overhead: self.setup.settings.vm_memory_overhead_percent,
         }
     }
 
     /// How pods get addresses.
     pub(crate) fn network(&self) -> Network<'_> {
-        Network { plugin: &self.launch.network_plugin, mode: &self.launch.network_plugin_mode }
+        Network { plugin: &self.setup.settings.network_plugin, mode: &self.setup.settings.network_plugin_mode }
     }
 
     /// The cluster, as bodies of machines want to see it.
     pub(crate) fn launch_cluster(&self) -> cluster_launch::Cluster<'_> {
         let info = &self.setup.cluster_info;
         cluster_launch::Cluster {
-            settings: &self.launch,
-            dns_service_ip: &info.dns_service_ip,
+            settings: &self.setup.settings,
+            dns_service_ip: info.dns_service_ip,
             vnet_guid: &info.vnet_guid,
             ca_bundle: &info.ca_bundle,
         }
-    }
-}
-
-/// What launches are told of the settings.
-fn launch_settings(settings: &AzureSettings) -> cluster_launch::Settings {
-    cluster_launch::Settings {
-        cluster_name: settings.cluster_name.clone(),
-        cluster_endpoint: settings.cluster_endpoint.clone(),
-        subscription_id: settings.subscription_id.clone(),
-        tenant_id: settings.tenant_id.clone(),
-        location: settings.location.clone(),
-        cluster_resource_group: settings.cluster_resource_group.clone(),
-        node_resource_group: settings.node_resource_group.clone(),
-        kubelet_bootstrap_token: settings.kubelet_bootstrap_token.reveal().to_owned(),
-        ssh_public_key: settings.ssh_public_key.reveal().to_owned(),
-        linux_admin_username: settings.linux_admin_username.clone(),
-        network_plugin: settings.network_plugin.clone(),
-        network_plugin_mode: settings.network_plugin_mode.clone(),
-        network_policy: settings.network_policy.clone(),
-        network_dataplane: settings.network_dataplane.clone(),
-        vnet_subnet_id: settings.vnet_subnet_id.clone(),
-        node_identities: settings.node_identities.clone(),
-        kubelet_identity_client_id: settings.kubelet_identity_client_id.clone(),
-        use_sig: settings.use_sig,
-        sig_subscription_id: settings.sig_subscription_id.clone(),
-        node_osdisk_diskencryptionset_id: settings.node_osdisk_diskencryptionset_id.clone().unwrap_or_default(),
-        additional_tags: settings.additional_tags.clone(),
     }
 }

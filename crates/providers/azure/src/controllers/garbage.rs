@@ -10,8 +10,8 @@ use runtime::controller::Outcome;
 
 use super::failed;
 use crate::garbage;
-use crate::instance::Instance;
 use crate::provider::Inner;
+use crate::vm::{Instance, vm_name_of};
 
 /// How many are deleted at the same time.
 const PARALLEL: usize = 100;
@@ -60,7 +60,7 @@ pub(super) async fn interfaces(inner: &Inner) -> Outcome {
     // Both first, for the same reason as above.
     let (machines, interfaces) = futures::join!(inner.virtual_machines(), inner.interfaces());
     let machines: BTreeSet<String> =
-        machines.map_err(failed)?.into_iter().map(|machine| machine.name).collect();
+        machines.map_err(failed)?.iter().filter_map(|machine| vm_name_of(&machine.provider_id)).map(str::to_lowercase).collect();
     let all = interfaces.map_err(failed)?;
     let lost: Vec<String> = {
         let state = inner.setup.cluster.read();

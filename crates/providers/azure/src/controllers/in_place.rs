@@ -17,8 +17,8 @@ use serde_json::json;
 use super::{failed, is_ours};
 use crate::drift::is_machine;
 use crate::in_place::{Step, step};
-use crate::instance::provider_id;
 use crate::provider::Inner;
+use crate::vm::vm_name_of;
 
 /// How many machines are looked at at the same time.
 const WORKERS: usize = 10;
@@ -86,7 +86,7 @@ impl InPlace {
             Step::Compare => {}
         }
         let id = claim.status.as_ref().map_or("", |status| status.provider_id.as_str());
-        let name = provider_id::machine_name(id).ok_or_else(|| {
+        let name = vm_name_of(id).ok_or_else(|| {
             failed(format!("providerID {id:?} is not that of a virtual machine of Azure"))
         })?;
         if is_machine(&claim) {

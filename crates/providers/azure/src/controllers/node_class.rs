@@ -70,7 +70,7 @@ impl NodeClasses {
             ask::local_dns(inner, &after),
         );
         let now = inner.setup.clock.now();
-        looked.push(images::apply(&mut after, images_found, inner.launch.use_sig, now));
+        looked.push(images::apply(&mut after, images_found, inner.setup.settings.use_sig, now));
         looked.push(subnet::apply(&mut after, subnet_found, now));
         let refused = refusal(&inner.setup.facts);
         looked.push(validation::apply(&mut after, refused.as_ref(), keys, now));

@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use runtime::events::About;
 
 use super::Inner;
-use crate::instance::Instance;
+use crate::vm::Instance;
 
 /// How often it is looked whether a claim knows of its launch.
 const LOOK: Duration = Duration::from_millis(500);

@@ -17,9 +17,9 @@ use runtime::events::About;
 use super::launch::label;
 use super::{Azure, Inner};
 use crate::drift::{self, Facts};
-use crate::instance::provider_id;
 use crate::machine::machine_of_vm;
 use crate::repair;
+use crate::vm::vm_name_of;
 
 impl Inner {
     /// What a NodePool can choose from. That its NodeClass is missing is an error: nothing may be taken to be gone.
@@ -47,13 +47,13 @@ impl Inner {
         };
         let Some(class) = class_name.and_then(|name| self.class(&name).ok()) else { return Ok(None) };
         let nodes: Vec<&Node> = nodes.iter().map(|node| &**node).collect();
-        let kubelet_identity = &self.launch.kubelet_identity_client_id;
+        let kubelet_identity = &self.setup.settings.kubelet_identity_client_id;
         let facts = Facts { class: &class, claim, nodes: &nodes, kubelet_identity };
         let reason = drift::of_claim(&facts).map_err(|error| Error::Other(error.to_string()))?;
         if reason.is_some() || !drift::is_machine(claim) {
             return Ok(reason.map(str::to_owned));
         }
-        let name = provider_id::machine_name(id).unwrap_or_default();
+        let name = vm_name_of(id).unwrap_or_default();
         let pool = &self.setup.settings.aks_machines_pool_name;
         let Some(machine) = machine_of_vm(name, pool) else { return Ok(None) };
         let found = self.aks_machine(machine).await.map_err(|error| super::instances::not_found(&error, name))?;

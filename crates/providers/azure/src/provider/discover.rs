@@ -39,7 +39,7 @@ pub async fn discover(
     });
     let found = facts(settings, &service, &nodes);
     let info = ClusterInfo {
-        dns_service_ip: found.dns.unwrap_or(USUAL_DNS).to_string(),
+        dns_service_ip: found.dns.unwrap_or(USUAL_DNS),
         vnet_guid: vnet_guid?,
         ca_bundle,
     };

@@ -27,7 +27,7 @@ impl Inner {
     /// The latest images that machines of a NodeClass can start, the preferred one first.
     pub(crate) async fn latest_images(&self, class: &AKSNodeClass) -> Result<Vec<NodeImage>, Error> {
         let class = Class::from(class);
-        let definitions = definitions(&class, self.launch.use_sig);
+        let definitions = definitions(&class, self.setup.settings.use_sig);
         if definitions.is_empty() {
             return Ok(Vec::new());
         }
@@ -49,10 +49,10 @@ impl Inner {
     }
 
     async fn ask_for_images(&self, definitions: &[Definition]) -> Result<Vec<NodeImage>, Error> {
-        let (client, location) = (&self.setup.client, &self.launch.location);
-        if self.launch.use_sig {
+        let (client, location) = (&self.setup.client, &self.setup.settings.location);
+        if self.setup.settings.use_sig {
             let listed = client.node_image_versions(location).await?;
-            return Ok(shared_images(definitions, &self.launch.sig_subscription_id, &listed));
+            return Ok(shared_images(definitions, &self.setup.settings.sig_subscription_id, &listed));
         }
         let found = definitions.iter().map(|definition| async move {
             let gallery = definition.gallery.community;

@@ -11,14 +11,9 @@ use crate::arm;
 use crate::arm::types::nic::TagsPatch;
 use crate::arm::types::vm::{Identity, VirtualMachinePatch};
 use crate::in_place::{Change, Goal, change};
-use crate::instance::provider_id;
-use crate::machine::machine_of_vm;
-use crate::instance::{Instance, Unreadable};
+use crate::machine::{self, machine_of_vm};
 use crate::tags;
-
-/// The extensions that machines may have, whose tags follow those of the machine; the second may be missing.
-const BILLING: &str = "computeAksLinuxBilling";
-const CSE: &str = "cse-agent-karpenter";
+use crate::vm::{self, BILLING_EXTENSION, COMMAND_EXTENSION, Instance, Unreadable, vm_name_of};
 
 fn other(error: &dyn std::fmt::Display) -> Error {
     Error::Other(error.to_string())
@@ -39,9 +34,9 @@ fn readable(all: impl Iterator<Item = Result<Instance, Unreadable>>) -> Vec<Inst
 impl Inner {
     /// All virtual machines of this cluster that are no AKS machines.
     pub(crate) async fn virtual_machines(&self) -> Result<Vec<Instance>, Error> {
-        let found = self.setup.client.virtual_machines(&self.launch.node_resource_group).await;
+        let found = self.setup.client.virtual_machines(&self.setup.settings.node_resource_group).await;
         let found = found.map_err(|error| Error::Other(format!("listing virtual machines, {error}")))?;
-        Ok(readable(found.iter().map(Instance::of_vm)))
+        Ok(readable(found.iter().map(|each| vm::instance(each, &self.setup.settings.location))))
     }
 
     /// All machines of this cluster.
@@ -49,30 +44,31 @@ impl Inner {
         let (vms, machines) = futures::join!(self.virtual_machines(), self.aks_machines());
         let mut all = vms?;
         let machines = machines.map_err(|error| Error::Other(format!("listing AKS machines, {error}")))?;
-        all.extend(readable(machines.iter().map(|each| Instance::of_machine(each, &self.launch.location))));
+        all.extend(readable(machines.iter().map(|each| machine::instance(each, &self.setup.settings.location))));
         Ok(all)
     }
 
     /// The names of all network interfaces of this cluster that belong to no AKS machine.
     pub(crate) async fn interfaces(&self) -> Result<Vec<String>, Error> {
-        let found = self.setup.client.network_interfaces(&self.launch.node_resource_group).await;
+        let found = self.setup.client.network_interfaces(&self.setup.settings.node_resource_group).await;
         let found = found.map_err(|error| Error::Other(format!("listing network interfaces, {error}")))?;
         let names = found.into_iter().filter_map(|each| each.id);
-        Ok(names.map(|id| provider_id::last_part(&id).to_lowercase()).collect())
+        Ok(names.map(|id| last_part(&id).to_lowercase()).collect())
     }
 
     /// The machine with a provider ID.
     pub(crate) async fn instance(&self, provider_id: &str) -> Result<Instance, Error> {
-        let name = provider_id::machine_name(provider_id).ok_or_else(|| {
+        let name = vm_name_of(provider_id).ok_or_else(|| {
             Error::NotFound(format!("provider ID {provider_id:?} is not that of a virtual machine of Azure"))
         })?;
-        if let Some(machine) = machine_of_vm(name, &self.setup.settings.aks_machines_pool_name) {
-            let found = self.aks_machine(machine).await;
+        if let Some(own) = machine_of_vm(name, &self.setup.settings.aks_machines_pool_name) {
+            let found = self.aks_machine(own).await;
             let found = found.map_err(|error| not_found(&error, name))?;
-            return Instance::of_machine(&found, &self.launch.location).map_err(|error| other(&error));
+            return machine::instance(&found, &self.setup.settings.location).map_err(|error| other(&error));
         }
-        let found = self.setup.client.virtual_machine(&self.launch.node_resource_group, name).await;
-        Instance::of_vm(&found.map_err(|error| not_found(&error, name))?).map_err(|error| other(&error))
+        let found = self.setup.client.virtual_machine(&self.setup.settings.node_resource_group, name).await;
+        let found = found.map_err(|error| not_found(&error, name))?;
+        vm::instance(&found, &self.setup.settings.location).map_err(|error| other(&error))
     }
 
     /// Starts to delete the machine of a claim; [`Error::NotFound`] once it is gone.
@@ -81,10 +77,10 @@ impl Inner {
         let machine =
             annotations.and_then(|all| all.get(api::names::annotations::azure::AKS_MACHINE_RESOURCE_ID));
         if let Some(id) = machine {
-            return self.delete_aks_machine(provider_id::last_part(id)).await;
+            return self.delete_aks_machine(last_part(id)).await;
         }
         let id = claim.status.as_ref().map_or("", |status| status.provider_id.as_str());
-        let name = provider_id::machine_name(id).ok_or_else(|| {
+        let name = vm_name_of(id).ok_or_else(|| {
             Error::NotFound(format!("provider ID {id:?} is not that of a virtual machine of Azure"))
         })?;
         self.delete_vm(name).await
@@ -93,8 +89,11 @@ impl Inner {
     /// Starts to delete a machine.
     pub(crate) async fn delete_instance(self: &Arc<Self>, instance: &Instance) -> Result<(), Error> {
         match &instance.machine_id {
-            Some(id) => self.delete_aks_machine(provider_id::last_part(id)).await,
-            None => self.delete_vm(&instance.name).await,
+            Some(id) => self.delete_aks_machine(last_part(id)).await,
+            None => {
+                let name = vm_name_of(&instance.provider_id);
+                self.delete_vm(name.ok_or_else(|| Error::NotFound(instance.provider_id.clone()))?).await
+            }
         }
     }
 
@@ -128,7 +127,7 @@ impl Inner {
 
     /// Asks that a virtual machine be deleted; nothing if it is on its way out already.
     async fn begin_delete_vm(&self, name: &str) -> Result<Option<arm::Running<()>>, Error> {
-        let (client, group) = (&self.setup.client, &self.launch.node_resource_group);
+        let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
         let found = client.virtual_machine(group, name).await.map_err(|error| not_found(&error, name))?;
         let state = found.properties.and_then(|properties| properties.provisioning_state);
         if state.as_deref() == Some("Deleting") {
@@ -142,7 +141,7 @@ impl Inner {
 
     /// Deletes a network interface, and waits for it.
     pub(crate) async fn delete_interface(&self, name: &str) -> Result<(), arm::Error> {
-        let group = &self.launch.node_resource_group;
+        let group = &self.setup.settings.node_resource_group;
         match self.setup.client.delete_network_interface(group, name).await {
             Ok(running) => running.done().await,
             Err(error) if error.is_not_found() => Ok(()),
@@ -159,16 +158,16 @@ impl Inner {
 
     /// What the machine of a claim should have of what is changed without replacing it.
     pub(crate) fn goal(&self, class: &AKSNodeClassSpec, claim: &NodeClaim, is_machine: bool) -> Goal {
-        let identities = if is_machine { &[][..] } else { &self.launch.node_identities };
+        let identities = if is_machine { &[][..] } else { &self.setup.settings.node_identities };
         Goal {
             identities: identities.iter().cloned().collect(),
-            tags: tags::of_claim(&self.launch, class, claim),
+            tags: tags::of_claim(&self.setup.settings, class, claim),
         }
     }
 
     /// Brings a virtual machine in line with its goal.
     pub(crate) async fn bring_vm_in_line(&self, name: &str, goal: &Goal) -> Result<(), Error> {
-        let (client, group) = (&self.setup.client, &self.launch.node_resource_group);
+        let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
         let found = client.virtual_machine(group, name).await.map_err(|error| not_found(&error, name))?;
         let known = found.identity.iter().filter_map(|identity| identity.user_assigned_identities.as_ref());
         let known: Vec<&str> = known.flat_map(|all| all.keys().map(String::as_str)).collect();
@@ -182,13 +181,13 @@ impl Inner {
     /// Changes a virtual machine, and what has the same tags before it: should that fail, the machine still says
     /// that something is to be done.
     async fn change_vm(&self, name: &str, change: Change) -> Result<(), arm::Error> {
-        let (client, group) = (&self.setup.client, &self.launch.node_resource_group);
+        let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
         if change.tags.is_some() {
             let tags = &TagsPatch { tags: change.tags.clone() };
             client.patch_network_interface(group, name, tags).await?;
             let extensions = self.extensions().into_iter().map(|extension| async move {
                 match client.patch_extension(group, name, extension, tags).await {
-                    Err(error) if error.is_not_found() && extension == BILLING => Ok(()),
+                    Err(error) if error.is_not_found() && extension == BILLING_EXTENSION => Ok(()),
                     begun => begun?.done().await,
                 }
             });
@@ -209,13 +208,18 @@ impl Inner {
     fn extensions(&self) -> Vec<&'static str> {
         let mut all = Vec::new();
         if self.setup.settings.provision_mode == crate::settings::ProvisionMode::BootstrappingClient {
-            all.push(CSE);
+            all.push(COMMAND_EXTENSION);
         }
         if self.setup.client.environment().has_billing_extension() {
-            all.push(BILLING);
+            all.push(BILLING_EXTENSION);
         }
         all
     }
+}
+
+/// The last part of a resource ID.
+pub(super) fn last_part(id: &str) -> &str {
+    id.rsplit('/').next().unwrap_or(id)
 }
 
 /// What it means that a machine could not be read.

@@ -11,27 +11,24 @@ use api::nodeclaim::NodeClaim;
 use cloud::Error;
 use cluster::instance_types::{InstanceType, Wanted};
 use runtime::events::About;
-use units::{Format, Quantity, Resources};
+use units::Resources;
 
 use super::Inner;
 use super::background::{Made, cut};
 use crate::class::Class;
-use crate::instance::node_claim::{launch_annotations, settled_labels};
-use crate::instance::{Instance, node_claim};
-use crate::instance_type::KubeReserved;
-use crate::launch::{Choice, DiskPlacement, GpuVendor};
+use crate::instance::{launch_annotations, node_claim, settled_labels};
+use crate::launch::Choice;
 use crate::launch_errors::{Attempt, Meaning};
 use crate::node_class::readiness;
 use crate::ranking::{Request, rank, wants_ultra_ssd};
-use crate::sku::gpu::Vendor;
-use crate::sku::{Placement, Sku};
+use crate::sku::Sku;
 use crate::unavailable::Asked;
+use crate::vm::{Instance, vm_name};
 
 /// How long a condition's message is at most, in bytes.
 const LONGEST: usize = 1200;
 /// How many offerings are tried for one claim before it is given up for now.
 const MOST_ATTEMPTS: usize = 20;
-const MIB: i64 = 1 << 20;
 
 /// What was chosen for a claim; the processors are taken from the quota.
 #[derive(Clone, Debug)]
@@ -46,14 +43,9 @@ pub(super) struct Chosen {
 impl Chosen {
     /// As bodies of machines want to see it.
     pub(super) fn choice(&self) -> Choice<'_> {
-        let kept = KubeReserved::of(&self.sku);
         Choice {
             instance_type: &self.instance_type,
-            accelerated_networking: self.sku.accelerated_networking,
-            ephemeral_disk: self.sku.ephemeral_disk.map(|disk| (disk.size_gb, placement(disk.placement))),
-            gpu: self.sku.gpu.map(|gpu| vendor(gpu.vendor)),
-            kube_reserved_cpu: Quantity::from_millis(kept.cpu_millis, Format::DecimalSi),
-            kube_reserved_memory: Quantity::from_units(kept.memory_mib.saturating_mul(MIB), Format::BinarySi),
+            sku: &self.sku,
             capacity_type: &self.capacity_type,
             zone: &self.zone,
             ultra_ssd: self.ultra_ssd,
@@ -71,21 +63,6 @@ impl Chosen {
 
     fn key(&self) -> (String, String, String) {
         (self.sku.name.clone(), self.zone.clone(), self.capacity_type.clone())
-    }
-}
-
-const fn placement(placement: Placement) -> DiskPlacement {
-    match placement {
-        Placement::NvmeDisk => DiskPlacement::Nvme,
-        Placement::CacheDisk => DiskPlacement::Cache,
-        Placement::ResourceDisk => DiskPlacement::Resource,
-    }
-}
-
-const fn vendor(vendor: Vendor) -> GpuVendor {
-    match vendor {
-        Vendor::Nvidia => GpuVendor::Nvidia,
-        Vendor::Amd => GpuVendor::Amd,
     }
 }
 
@@ -204,7 +181,7 @@ impl Inner {
             }
         };
         if result.is_err() && interface.is_some() {
-            self.delete_interface_if_there(&crate::garbage::resource_name(claim_name(claim))).await;
+            self.delete_interface_if_there(&vm_name(claim_name(claim))).await;
         }
         result
     }
@@ -269,7 +246,7 @@ impl Inner {
 
     /// A machine as a claim, with as much as is known of its type.
     pub(super) fn as_claim(&self, instance: &Instance) -> NodeClaim {
-        let class = instance.node_pool().and_then(|pool| {
+        let class = instance.node_pool.as_deref().and_then(|pool| {
             let state = self.setup.cluster.read();
             let pool = state.node_pools.named(pool)?;
             Some(pool.spec.template.spec.node_class_ref.name.clone())

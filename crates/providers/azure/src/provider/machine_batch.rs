@@ -8,14 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::Setup;
-use crate::arm::types::machine::BatchPutMachine;
 use crate::arm::{Client, Error, MachinePool, PutMachine};
-use crate::machine::batch::{Item, Key, MOST, Refusal, refusal};
+use crate::machine::batch::{Item, Key, MOST, Refusal, header, refusal};
 use crate::settings::Batch;
 
 type Answer = Result<(), Error>;
@@ -125,7 +123,7 @@ impl Inner {
 
     async fn send(&self, group: Vec<Waiting>) {
         let Some((first, _)) = group.first() else { return };
-        let batch = BatchPutMachine { batch_machines: group.iter().map(|(item, _)| item.own.clone()).collect() };
+        let batch = header(group.iter().map(|(item, _)| item));
         let with = PutMachine { batch: Some(batch), if_match: None };
         let begun = self.client.put_machine(&self.pool, &first.own.machine_name, &first.shared, &with).await;
         let names: Vec<&str> = group.iter().map(|(item, _)| item.own.machine_name.as_str()).collect();
@@ -143,26 +141,20 @@ fn answers(answer: Answer, names: &[&str]) -> Vec<Answer> {
     if error.status.is_none() {
         return names.iter().map(|_| Err(error.clone())).collect();
     }
-    let details: Vec<_> = error
-        .details
-        .iter()
-        .map(|each| json!({"code": each.code, "message": each.message, "target": each.target}))
-        .collect();
-    let body = json!({"code": error.code, "message": error.message, "details": details}).to_string();
-    match refusal(body.as_bytes(), names) {
+    match refusal(&error, names) {
         Refusal::Some(refused) => names
             .iter()
             .map(|name| match refused.get(*name) {
                 Some(detail) => Err(Error {
-                    code: detail.code.clone().unwrap_or_default(),
-                    message: detail.message.clone().unwrap_or_default(),
+                    code: detail.code.clone(),
+                    message: detail.message.clone(),
                     details: Vec::new(),
                     ..error.clone()
                 }),
                 None => Ok(()),
             })
             .collect(),
-        Refusal::All(_) => names.iter().map(|_| Err(error.clone())).collect(),
+        Refusal::All => names.iter().map(|_| Err(error.clone())).collect(),
         Refusal::Unclear(why) => {
             let unclear = Error { message: format!("{why} ({})", error.message), ..error };
             names.iter().map(|_| Err(unclear.clone())).collect()

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Inner;
+use super::instances::last_part;
 use crate::arm::types::machine::Machine;
 use crate::arm::{Error, MachinePool};
-use crate::instance::provider_id;
 
 /// How long a machine counts as it was seen.
 const KEPT: Duration = Duration::from_secs(30);
@@ -51,7 +51,7 @@ impl MachineCache {
 
 /// The name of a machine within its pool.
 fn name_of(machine: &Machine) -> Option<&str> {
-    machine.id.as_deref().or(machine.name.as_deref()).map(provider_id::last_part)
+    machine.id.as_deref().or(machine.name.as_deref()).map(last_part)
 }
 
 impl Inner {
@@ -61,8 +61,8 @@ impl Inner {
         let is_ours = settings.provision_mode.is_machine_api() || settings.manage_existing_aks_machines;
         let pool = &settings.aks_machines_pool_name;
         (is_ours && !pool.is_empty()).then(|| MachinePool {
-            group: self.launch.cluster_resource_group.clone(),
-            cluster: self.launch.cluster_name.clone(),
+            group: self.setup.settings.cluster_resource_group.clone(),
+            cluster: self.setup.settings.cluster_name.clone(),
             pool: pool.clone(),
         })
     }

@@ -18,12 +18,14 @@ use crate::arm::types::machine::{ErrorDetail, Machine};
 use crate::arm::{self, PutMachine};
 use crate::images;
 use crate::in_place::Goal;
-use crate::instance::Instance;
 use crate::launch_errors::{self, meaning, meaning_for_machine};
 use crate::machine::batch::Item;
-use crate::machine::{MachineLaunch, Progress, body, machine_name, machine_of_vm, progress, root_cause};
+use crate::machine::{
+    self, MachineLaunch, Progress, body, check_existing, machine_name, machine_of_vm, progress, root_cause,
+};
 use crate::settings::ProvisionMode;
 use crate::tags;
+use crate::vm::Instance;
 
 /// How often it is looked how far a machine of a batch is.
 const LOOK: Duration = Duration::from_secs(5);
@@ -43,16 +45,9 @@ impl Inner {
                 return Ok(None);
             }
         };
-        let instance = Instance::of_machine(&machine, &self.launch.location)
+        // If it is somebody else's, nobody touches it.
+        let instance = check_existing(&machine, claim_name(claim), &self.setup.settings.location)
             .map_err(|error| create(&error.to_string()))?;
-        if instance.claim != claim_name(claim) {
-            // It is somebody else's, so that nobody touches it.
-            let tag = tag_names::AKS_MACHINE_NODE_CLAIM;
-            let owner = &instance.claim;
-            return Err(create(&format!(
-                "AKS machine {name:?} belongs to NodeClaim {owner:?} by its tag {tag}, the names of both are too alike"
-            )));
-        }
         if let Progress::Failed(_) | Progress::Over(_) = progress(&machine) {
             let chosen = self.chosen_of(&instance);
             let error = self.failed_machine(chosen.as_ref(), &machine);
@@ -86,14 +81,14 @@ impl Inner {
             entirely(&error)
         })?;
         let launch = MachineLaunch {
-            settings: &self.launch,
+            settings: &self.setup.settings,
             class: order.class,
             claim: order.claim,
             choice: chosen.choice(),
             image_id: &image.id,
         };
-        let machine = body(&launch).map_err(|error| entirely(&error))?;
-        let running = match self.put_machine(&name, machine).await {
+        let wanted = body(&launch).map_err(|error| entirely(&error))?;
+        let running = match self.put_machine(&name, wanted).await {
             Ok(running) => running,
             Err(error) => {
                 let refusal = launch_errors::Refusal::from(&error);
@@ -118,7 +113,7 @@ impl Inner {
             self.delete_machine_if_there(&name).await;
             return Err(refused(error));
         }
-        let instance = match Instance::of_machine(&made, &self.launch.location) {
+        let instance = match machine::instance(&made, &self.setup.settings.location) {
             Ok(instance) => instance,
             Err(error) => {
                 self.delete_machine_if_there(&name).await;

@@ -49,7 +49,7 @@ impl Inner {
         if let Some(known) = self.surroundings.group.lock().clone() {
             return Ok(known);
         }
-        let group = &self.launch.node_resource_group;
+        let group = &self.setup.settings.node_resource_group;
         let all = self.setup.client.network_security_groups(group).await.map_err(|error| error.to_string())?;
         let found = security_group(&all, group).map_err(|error| error.to_string())?;
         Ok(Arc::clone(self.surroundings.group.lock().insert(Arc::new(found))))
@@ -77,7 +77,7 @@ impl Inner {
     }
 
     async fn ask_for_pools(&self) -> Result<Pools, Error> {
-        let all = self.setup.client.load_balancers(&self.launch.node_resource_group).await?;
+        let all = self.setup.client.load_balancers(&self.setup.settings.node_resource_group).await?;
         let mut known = self.surroundings.pools.lock();
         let generation = known.as_ref().map_or(0, |pools| pools.generation + 1);
         let pools = Pools { all: backend_pools(&all).into(), generation, until: Instant::now() + POOLS_KEPT };

@@ -25,14 +25,12 @@ use crate::arm::types::extension::Extension;
 use crate::arm::types::nic::NetworkInterface;
 use crate::arm::types::vm::VirtualMachine;
 use crate::bootstrap::{scriptless, service};
-use crate::garbage::resource_name;
 use crate::images;
-use crate::instance::Instance;
 use crate::launch::Launch;
 use crate::launch_errors::{Refusal, meaning, metric_code};
 use crate::network::{SecurityGroup, SubnetId, subnet_id};
 use crate::settings::ProvisionMode;
-use crate::vm;
+use crate::vm::{self, BILLING_EXTENSION, COMMAND_EXTENSION, Instance, is_stale_pool, vm_name};
 
 /// What a machine does when it starts.
 struct Start {
@@ -44,10 +42,10 @@ struct Start {
 impl Inner {
     /// The virtual machine that was made for a claim already, by an earlier process perhaps.
     pub(super) async fn existing_vm(&self, claim: &NodeClaim) -> Result<Option<Made>, Error> {
-        let name = resource_name(claim_name(claim));
-        match self.setup.client.virtual_machine(&self.launch.node_resource_group, &name).await {
+        let name = vm_name(claim_name(claim));
+        match self.setup.client.virtual_machine(&self.setup.settings.node_resource_group, &name).await {
             Ok(found) => {
-                let instance = Instance::of_vm(&found).map_err(|error| create(&error.to_string()))?;
+                let instance = vm::instance(&found, &self.setup.settings.location).map_err(|error| create(&error.to_string()))?;
                 if instance.is_deleting {
                     return Err(create(&format!("virtual machine {name:?} is being deleted, waiting for its end")));
                 }
@@ -68,7 +66,7 @@ impl Inner {
     ) -> Result<Made, Refused> {
         let entirely = |error: &dyn std::fmt::Display| Refused::Entirely(create(&error.to_string()));
         let chosen = order.chosen;
-        let subnet: SubnetId = subnet_id(&self.launch, order.class.spec.vnet_subnet_id.as_deref())
+        let subnet: SubnetId = subnet_id(&self.setup.settings, order.class.spec.vnet_subnet_id.as_deref())
             .parse()
             .map_err(|error| entirely(&error))?;
         let group = self.security_group().await.map_err(|error| entirely(&error))?;
@@ -81,12 +79,15 @@ impl Inner {
         let (start, made) =
             futures::join!(self.start(&launch, &image.id), self.make_interface(&launch, order, interface));
         let (start, ()) = (start?, made.map_err(|error| entirely(&error))?);
-        let name = resource_name(order.name());
+        let name = vm_name(order.name());
         let nic = self.interface_id(&name);
-        let body = vm::virtual_machine(&launch, &image.id, &nic, &start.custom_data, order.tags);
+        let body = vm::virtual_machine(
+            &launch,
+            &vm::Start { network_interface: &nic, image_id: &image.id, custom_data: &start.custom_data },
+        );
         let labels = metric_labels(order.claim, chosen, &image.id);
         self.setup.metrics.add(&VM_CREATE_START, &labels.each_ref().map(String::as_str), 1.0);
-        let group = &self.launch.node_resource_group;
+        let group = &self.setup.settings.node_resource_group;
         let running = match self.setup.client.put_virtual_machine(group, &name, &body).await {
             Ok(running) => running,
             Err(error) => {
@@ -97,7 +98,9 @@ impl Inner {
             }
         };
         let instance = self.instance_of(&name, body)?;
-        let extensions = vm::extensions(&launch, order.tags, start.command.as_deref(), self.bills());
+        let command = start.command.map(|command| (COMMAND_EXTENSION, vm::command(&launch, &command)));
+        let billing = self.bills().then(|| (BILLING_EXTENSION, vm::billing(&launch)));
+        let extensions = command.into_iter().chain(billing).collect();
         let end = Self::finish_vm(Arc::clone(self), name, running, extensions, chosen.clone(), labels).boxed();
         Ok(Made { instance, end })
     }
@@ -128,10 +131,10 @@ impl Inner {
         }
         let request = service::request(launch, image_id).map_err(|error| entirely(&error))?;
         let server = &settings.nodebootstrapping_server_url;
-        let cluster = (self.launch.cluster_resource_group.as_str(), self.launch.cluster_name.as_str());
+        let cluster = (self.setup.settings.cluster_resource_group.as_str(), self.setup.settings.cluster_name.as_str());
         let answer = self.setup.client.node_bootstrapping(server, cluster, &request).await;
         let answer = answer.map_err(|error| entirely(&error))?;
-        let found = service::answer(answer, &self.launch.kubelet_bootstrap_token).map_err(|error| entirely(&error))?;
+        let found = service::answer(answer, self.setup.settings.kubelet_bootstrap_token.reveal()).map_err(|error| entirely(&error))?;
         Ok(Start { custom_data: found.custom_data, command: Some(found.command) })
     }
 
@@ -144,23 +147,20 @@ impl Inner {
         interface: &mut Option<NetworkInterface>,
     ) -> Result<(), arm::Error> {
         let pools = self.pools().await?;
-        let body = vm::network_interface(launch, &pools.all, order.tags);
+        let body = vm::network_interface(launch, &pools.all);
         if interface.as_ref() == Some(&body) {
             return Ok(());
         }
-        let name = resource_name(order.name());
+        let name = vm_name(order.name());
         let refused = match self.put_interface(&name, &body, interface).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        let text = refused.message.to_lowercase();
-        let is_stale = refused.has_code("InvalidResourceReference")
-            && pools.all.iter().filter_map(|pool| pool.id.as_deref()).any(|id| text.contains(&id.to_lowercase()));
-        if !is_stale {
+        if !is_stale_pool(&refused, &pools.all) {
             return Err(refused);
         }
         let newer = self.newer_pools(&pools).await?;
-        let body = vm::network_interface(launch, &newer.all, order.tags);
+        let body = vm::network_interface(launch, &newer.all);
         self.put_interface(&name, &body, interface).await
     }
 
@@ -172,14 +172,14 @@ impl Inner {
     ) -> Result<(), arm::Error> {
         // Whatever comes of it, something may be there now.
         *interface = Some(NetworkInterface::default());
-        let group = &self.launch.node_resource_group;
+        let group = &self.setup.settings.node_resource_group;
         self.setup.client.put_network_interface(group, name, body).await?.done().await?;
         *interface = Some(body.clone());
         Ok(())
     }
 
     fn interface_id(&self, name: &str) -> String {
-        let (subscription, group) = (&self.launch.subscription_id, &self.launch.node_resource_group);
+        let (subscription, group) = (&self.setup.settings.subscription_id, &self.setup.settings.node_resource_group);
         format!(
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/networkInterfaces/{name}"
         )
@@ -187,19 +187,19 @@ impl Inner {
 
     /// The machine that was accepted, without asking for it.
     fn instance_of(&self, name: &str, mut body: VirtualMachine) -> Result<Instance, Refused> {
-        let (subscription, group) = (&self.launch.subscription_id, &self.launch.node_resource_group);
+        let (subscription, group) = (&self.setup.settings.subscription_id, &self.setup.settings.node_resource_group);
         body.id = Some(format!(
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/virtualMachines/{name}"
         ));
         body.name = Some(name.to_owned());
-        let mut instance =
-            Instance::of_vm(&body).map_err(|error| Refused::Entirely(create(&error.to_string())))?;
+        let mut instance = vm::instance(&body, &self.setup.settings.location)
+            .map_err(|error| Refused::Entirely(create(&error.to_string())))?;
         instance.created = Some(self.setup.clock.now());
         Ok(instance)
     }
 
     async fn delete_refused_vm(&self, name: &str) {
-        let group = &self.launch.node_resource_group;
+        let group = &self.setup.settings.node_resource_group;
         let deleted = match self.setup.client.delete_virtual_machine(group, name).await {
             Ok(running) => running.done().await,
             Err(error) => Err(error),
@@ -226,7 +226,7 @@ impl Inner {
                 Refused::Offering(error) | Refused::Entirely(error) => error,
             });
         }
-        let (client, group) = (&self.setup.client, &self.launch.node_resource_group);
+        let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
         for (extension, body) in &extensions {
             let done = match client.put_extension(group, &name, extension, body).await {
                 Ok(running) => running.done().await,

@@ -38,7 +38,7 @@ impl Version {
 
 /// The latest images, and whether they may be taken over.
 pub(super) async fn images(inner: &Inner, class: &AKSNodeClass) -> Result<Found, String> {
-    if is_fips_impossible(class, inner.launch.use_sig) {
+    if is_fips_impossible(class, inner.setup.settings.use_sig) {
         return Err("they are not in the community gallery".to_owned());
     }
     let (latest, window) = futures::join!(inner.latest_images(class), window(inner));
@@ -67,7 +67,7 @@ async fn window(inner: &Inner) -> Result<Option<WindowData>, String> {
 
 /// Whether the subnet of a class is there.
 pub(super) async fn subnet(inner: &Inner, class: &AKSNodeClass) -> Result<Answer, String> {
-    let id = choose(class, &inner.launch.vnet_subnet_id, &inner.launch.node_resource_group)?;
+    let id = choose(class, &inner.setup.settings.vnet_subnet_id, &inner.setup.settings.node_resource_group)?;
     Ok(match inner.setup.client.subnet(&id.to_string()).await {
         Ok(_) => Answer::Found,
         Err(error) if error.is_not_found() => Answer::Missing(error.to_string()),
@@ -77,10 +77,7 @@ pub(super) async fn subnet(inner: &Inner, class: &AKSNodeClass) -> Result<Answer
 
 /// Whether disks can be encrypted.
 pub(super) async fn keys(inner: &Inner) -> Keys {
-    let id = &inner.launch.node_osdisk_diskencryptionset_id;
-    if id.is_empty() {
-        return Keys::Usable;
-    }
+    let Some(id) = &inner.setup.settings.node_osdisk_diskencryptionset_id else { return Keys::Usable };
     match inner.setup.client.disk_encryption_set(id).await {
         Ok(_) => Keys::Usable,
         Err(error) if error.is_forbidden() => Keys::Forbidden { id: id.clone() },
@@ -91,8 +88,8 @@ pub(super) async fn keys(inner: &Inner) -> Keys {
 /// Whether nodes get a DNS cache.
 pub(super) async fn local_dns(inner: &Inner, class: &AKSNodeClass) -> Result<LocalDnsState, String> {
     let circumstances = Circumstances {
-        network_plugin: &inner.launch.network_plugin,
-        network_policy: &inner.launch.network_policy,
+        network_plugin: &inner.setup.settings.network_plugin,
+        network_policy: &inner.setup.settings.network_policy,
         is_ubuntu_2004: Family::of(&Class::from(class)) == Family::Ubuntu2004,
     };
     let policies = match question(class, &circumstances) {
