@@ -37,7 +37,8 @@ pub enum BootstrapError {
 /// The startup taints of a claim, and the one that keeps pods away until the node is registered.
 pub fn startup_taints(claim: &NodeClaim) -> Vec<Taint> {
     let mut all = claim.spec.startup_taints.clone().unwrap_or_default();
-    let is_unregistered = |taint: &Taint| taint.key == UNREGISTERED.key && taint.effect == UNREGISTERED.effect;
+    let is_unregistered =
+        |taint: &Taint| taint.key == UNREGISTERED.key && taint.effect == UNREGISTERED.effect;
     if !claim.spec.taints.iter().flatten().chain(&all).any(is_unregistered) {
         all.push(Taint {
             key: UNREGISTERED.key.to_owned(),
@@ -88,14 +89,19 @@ mod tests {
             json!([{"key": "a", "value": "b", "effect": "NoSchedule"}]),
             json!([{"key": "c", "effect": "NoExecute"}]),
         );
-        assert_eq!(all_taints(&claim), ["a=b:NoSchedule", "c:NoExecute", "karpenter.sh/unregistered:NoExecute"]);
+        assert_eq!(
+            all_taints(&claim),
+            ["a=b:NoSchedule", "c:NoExecute", "karpenter.sh/unregistered:NoExecute"]
+        );
     }
 
     // azure.md 13.1: appended unless present in either list
     #[test]
     fn the_taint_that_keeps_pods_away_is_there_once() {
         let own = json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]);
-        for claim in [claim(own.clone(), json!(null)), claim(json!(null), own), claim(json!(null), json!(null))] {
+        for claim in
+            [claim(own.clone(), json!(null)), claim(json!(null), own), claim(json!(null), json!(null))]
+        {
             assert_eq!(all_taints(&claim), ["karpenter.sh/unregistered:NoExecute"]);
         }
     }

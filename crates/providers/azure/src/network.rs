@@ -125,7 +125,9 @@ impl SecurityGroup {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSecurityGroup {
     /// There is none.
-    #[error("resource group {0:?} has no network security group of AKS, expected one named aks-agentpool-<8 digits>-nsg")]
+    #[error(
+        "resource group {0:?} has no network security group of AKS, expected one named aks-agentpool-<8 digits>-nsg"
+    )]
     None(String),
     /// There are several.
     #[error("resource group {0:?} has several network security groups of AKS, expected one: {}", .1.join(", "))]
@@ -142,7 +144,11 @@ pub fn security_group(
         .filter_map(|group| {
             let name = group.name.as_deref()?;
             let cluster_id = MANAGED_GROUP.captures(name)?.get(1)?.as_str().to_owned();
-            Some(SecurityGroup { id: group.id.clone().unwrap_or_default(), name: name.to_owned(), cluster_id })
+            Some(SecurityGroup {
+                id: group.id.clone().unwrap_or_default(),
+                name: name.to_owned(),
+                cluster_id,
+            })
         })
         .collect();
     match (found.pop(), found.is_empty()) {
@@ -166,7 +172,11 @@ pub fn backend_pools(balancers: &[LoadBalancer]) -> Vec<SubResource> {
     };
     let pools = balancers.iter().filter(is_ours).filter_map(|balancer| balancer.properties.as_ref());
     let pools = pools.flat_map(|properties| properties.backend_address_pools.iter().flatten());
-    pools.filter(|pool| takes_machines(pool)).filter_map(|pool| pool.id.as_ref()).map(SubResource::new).collect()
+    pools
+        .filter(|pool| takes_machines(pool))
+        .filter_map(|pool| pool.id.as_ref())
+        .map(SubResource::new)
+        .collect()
 }
 
 fn takes_machines(pool: &BackendAddressPool) -> bool {
@@ -203,7 +213,12 @@ mod tests {
         }
         let read = subnet(MANAGED);
         assert_eq!(
-            (read.subscription.as_str(), read.resource_group.as_str(), read.network.as_str(), read.name.as_str()),
+            (
+                read.subscription.as_str(),
+                read.resource_group.as_str(),
+                read.network.as_str(),
+                read.name.as_str()
+            ),
             ("s", "MC_rg", "aks-vnet-12345678", "aks-subnet")
         );
     }
@@ -266,7 +281,8 @@ mod tests {
     #[test]
     fn the_security_group_is_the_one_that_is_named_as_aks_does() {
         let found =
-            security_group(&groups(&["own", "AKS-agentpool-12345678-NSG", "aks-agentpool-1-nsg"]), "rg").unwrap();
+            security_group(&groups(&["own", "AKS-agentpool-12345678-NSG", "aks-agentpool-1-nsg"]), "rg")
+                .unwrap();
         assert_eq!(found.name, "AKS-agentpool-12345678-NSG");
         assert_eq!(found.id, "/nsg/AKS-agentpool-12345678-NSG");
         assert_eq!(found.route_table(), "aks-agentpool-12345678-routetable");

@@ -151,3 +151,6 @@ pub fn may_be_set_by_kubelet(key: &str) -> bool {
 fn domain(key: &str) -> Option<&str> {
     key.split_once('/').map(|(domain, _)| domain)
 }
+
+#[cfg(test)]
+mod tests;

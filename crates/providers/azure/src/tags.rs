@@ -76,7 +76,8 @@ fn hash(identities: &[String], tags: &Tags) -> String {
 /// The same value with the names in its objects in order, however the library keeps them.
 fn sorted(value: &Value) -> Value {
     let Value::Object(entries) = value else { return value.clone() };
-    let mut entries: Vec<(&String, Value)> = entries.iter().map(|(key, value)| (key, sorted(value))).collect();
+    let mut entries: Vec<(&String, Value)> =
+        entries.iter().map(|(key, value)| (key, sorted(value))).collect();
     entries.sort_by(|(a, _), (b, _)| a.cmp(b));
     Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), value)).collect())
 }
@@ -175,8 +176,7 @@ mod tests {
     #[test]
     fn the_hash_is_the_one_that_running_clusters_have() {
         let tags = of(&[], &[], Some("default"));
-        let identity =
-            "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ManagedIdentity/userAssignedIdentities/id1";
+        let identity = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ManagedIdentity/userAssignedIdentities/id1";
         assert_eq!(machine_hash(&tags), "3897900378");
         assert_eq!(virtual_machine_hash(&[], &tags), "3897900378");
         assert_eq!(virtual_machine_hash(&[identity.to_owned()], &tags), "30724148");
@@ -187,7 +187,10 @@ mod tests {
     fn the_order_of_identities_does_not_matter() {
         let (a, b) = ("/a".to_owned(), "/b".to_owned());
         let tags = Tags::new();
-        assert_eq!(virtual_machine_hash(&[a.clone(), b.clone()], &tags), virtual_machine_hash(&[b, a], &tags));
+        assert_eq!(
+            virtual_machine_hash(&[a.clone(), b.clone()], &tags),
+            virtual_machine_hash(&[b, a], &tags)
+        );
     }
 
     // azure.md 1.9: Go's escapes, empty members omitted

@@ -88,7 +88,11 @@ fn profile(launch: &Launch<'_>, image_id: &str) -> Result<ProvisionProfile, Boot
         // The oldest image does not have the cache.
         local_dns_profile: local_dns_profile(class).filter(|_| family != Family::Ubuntu2004),
         custom_kubelet_config: class.spec.kubelet.as_ref().map(kubelet_config),
-        mode: Some(if node_labels::is_system(launch.claim, choice) { numbers::SYSTEM } else { numbers::USER }),
+        mode: Some(if node_labels::is_system(launch.claim, choice) {
+            numbers::SYSTEM
+        } else {
+            numbers::USER
+        }),
         gpu_profile: gpu_profile(launch),
     })
 }

@@ -145,7 +145,9 @@ mod tests {
                 for each in of(family, fips, trusted) {
                     let Definition { name, distro, architecture, generation, gallery } = each;
                     let gallery = gallery.shared;
-                    table += &format!("{family:?} {kind}: {name} {architecture},{generation} {distro} {gallery}\n");
+                    table += &format!(
+                        "{family:?} {kind}: {name} {architecture},{generation} {distro} {gallery}\n"
+                    );
                     assert_eq!(named(name), Some(each));
                 }
             }

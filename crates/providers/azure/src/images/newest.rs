@@ -17,10 +17,14 @@ pub fn community_image(
         version.properties.as_ref()?.published_date.as_ref()?.parse().ok()
     };
     // Of several that were published at once, the first counts.
-    let newest = versions.iter().filter(|version| version.name.is_some()).rev().max_by_key(|each| published(each))?;
+    let newest =
+        versions.iter().filter(|version| version.name.is_some()).rev().max_by_key(|each| published(each))?;
     let Definition { name, gallery, .. } = definition;
     let version = newest.name.as_deref()?;
-    Some(image(definition, format!("/CommunityGalleries/{}/images/{name}/versions/{version}", gallery.community)))
+    Some(image(
+        definition,
+        format!("/CommunityGalleries/{}/images/{name}/versions/{version}", gallery.community),
+    ))
 }
 
 /// The newest images of definitions in the shared gallery of AKS. What is not listed is left out.
@@ -31,9 +35,9 @@ pub fn shared_images(
 ) -> Vec<NodeImage> {
     let newest = |definition: &Definition| -> Option<NodeImage> {
         let Definition { name, gallery, .. } = definition;
-        let versions = listed.iter().filter(|each| {
-            each.sku.as_deref() == Some(*name) && each.os.as_deref() == Some(gallery.shared)
-        });
+        let versions = listed
+            .iter()
+            .filter(|each| each.sku.as_deref() == Some(*name) && each.os.as_deref() == Some(gallery.shared));
         let versions = versions.filter_map(|each| each.version.as_deref());
         let version = versions.reduce(|newest, each| if is_newer(each, newest) { each } else { newest })?;
         let id = format!(
@@ -47,7 +51,8 @@ pub fn shared_images(
 
 /// Whether a version is newer than another: by its numbers, then by having more of them. What has no numbers is not.
 fn is_newer(version: &str, than: &str) -> bool {
-    let numbers = |text: &str| text.split('.').map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<_>>>();
+    let numbers =
+        |text: &str| text.split('.').map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<_>>>();
     match (numbers(version), numbers(than)) {
         (Some(version), Some(than)) => version > than,
         _ => false,
@@ -145,8 +150,7 @@ mod tests {
         let definitions = definitions::of(Family::Ubuntu2204, false, false);
         let ids: Vec<String> =
             shared_images(definitions, "sub", &all).into_iter().map(|image| image.id).collect();
-        let prefix =
-            "/subscriptions/sub/resourceGroups/AKS-Ubuntu/providers/Microsoft.Compute/galleries/AKSUbuntu/images";
+        let prefix = "/subscriptions/sub/resourceGroups/AKS-Ubuntu/providers/Microsoft.Compute/galleries/AKSUbuntu/images";
         assert_eq!(
             ids,
             [

@@ -33,7 +33,11 @@ impl Item {
         let own = BatchMachine {
             machine_name: name.to_owned(),
             zones: shared.zones.clone().unwrap_or_default(),
-            tags: shared.properties.as_ref().and_then(|properties| properties.tags.clone()).unwrap_or_default(),
+            tags: shared
+                .properties
+                .as_ref()
+                .and_then(|properties| properties.tags.clone())
+                .unwrap_or_default(),
         };
         let mut is_ultra = false;
         if let Some(properties) = &mut shared.properties {
@@ -42,7 +46,8 @@ impl Item {
             properties.provisioning_state = None;
             properties.e_tag = None;
             properties.status = None;
-            is_ultra = properties.hardware.as_ref().and_then(|hardware| hardware.ultra_ssd_enabled) == Some(true);
+            is_ultra =
+                properties.hardware.as_ref().and_then(|hardware| hardware.ultra_ssd_enabled) == Some(true);
         }
         // Whether ultra disks can be had depends on the zone, so that machines with them differ by it.
         if !is_ultra {
@@ -183,7 +188,10 @@ mod tests {
 
     fn reasons(refusal: Refusal) -> Vec<(String, String)> {
         let Refusal::Some(reasons) = refusal else { panic!("{refusal:?}") };
-        reasons.into_iter().map(|(name, Detail { code, message, .. })| (name, format!("{code}: {message}"))).collect()
+        reasons
+            .into_iter()
+            .map(|(name, Detail { code, message, .. })| (name, format!("{code}: {message}")))
+            .collect()
     }
 
     // azure.md 11.4: error contract

@@ -49,10 +49,11 @@ pub fn body(launch: &MachineLaunch<'_>) -> Result<Machine, BodyError> {
     let is_system = node_labels::is_system(claim, choice);
     let properties = MachineProperties {
         node_image_version: Some(node_image_version(image_id)?),
-        network: class.spec.vnet_subnet_id.clone().map(|subnet| MachineNetwork {
-            vnet_subnet_id: Some(subnet),
-            ..MachineNetwork::default()
-        }),
+        network: class
+            .spec
+            .vnet_subnet_id
+            .clone()
+            .map(|subnet| MachineNetwork { vnet_subnet_id: Some(subnet), ..MachineNetwork::default() }),
         hardware: Some(hardware(class, choice)),
         operating_system: Some(operating_system(class, choice)?),
         kubernetes: Some(kubernetes(launch)),
@@ -69,7 +70,11 @@ pub fn body(launch: &MachineLaunch<'_>) -> Result<Machine, BodyError> {
         local_dns_profile: local_dns_profile(class),
         ..MachineProperties::default()
     };
-    Ok(Machine { zones: Some(zone::to_azure(choice.zone)), properties: Some(properties), ..Machine::default() })
+    Ok(Machine {
+        zones: Some(zone::to_azure(choice.zone)),
+        properties: Some(properties),
+        ..Machine::default()
+    })
 }
 
 fn hardware(class: &Class<'_>, choice: &Choice<'_>) -> MachineHardware {
@@ -104,7 +109,9 @@ fn operating_system(class: &Class<'_>, choice: &Choice<'_>) -> Result<MachineOpe
 /// The operating system, in the words of the AKS Machine API.
 fn os_sku(class: &Class<'_>) -> Result<&'static str, BodyError> {
     Ok(match class.spec.image_family.ok_or(BodyError::NoFamily)? {
-        family @ (ImageFamily::Ubuntu2204 | ImageFamily::Ubuntu2404 | ImageFamily::AzureLinux) => family.as_str(),
+        family @ (ImageFamily::Ubuntu2204 | ImageFamily::Ubuntu2404 | ImageFamily::AzureLinux) => {
+            family.as_str()
+        }
         ImageFamily::Ubuntu if class.is_fips() => "Ubuntu",
         ImageFamily::Ubuntu if version::is_at_least(class.kubernetes_version, 34) => "Ubuntu2404",
         ImageFamily::Ubuntu => "Ubuntu2204",
@@ -122,10 +129,8 @@ fn kubernetes(launch: &MachineLaunch<'_>) -> MachineKubernetes {
         node_initialization_taints: Some(all_taints(claim)),
         node_taints: Some(vec![]),
         max_pods: class.spec.max_pods,
-        artifact_streaming_profile: streams.then(|| ArtifactStreamingProfile {
-            enabled: Some(true),
-            ..ArtifactStreamingProfile::default()
-        }),
+        artifact_streaming_profile: streams
+            .then(|| ArtifactStreamingProfile { enabled: Some(true), ..ArtifactStreamingProfile::default() }),
         ..MachineKubernetes::default()
     }
 }
@@ -205,7 +210,10 @@ mod tests {
         );
         assert_eq!((&properties["mode"], &properties["priority"]), (&json!("System"), &json!("Spot")));
         let kubernetes = &properties["kubernetes"];
-        assert_eq!((&kubernetes["maxPods"], &kubernetes["kubeletConfig"]["failSwapOn"]), (&json!(42), &json!(false)));
+        assert_eq!(
+            (&kubernetes["maxPods"], &kubernetes["kubeletConfig"]["failSwapOn"]),
+            (&json!(42), &json!(false))
+        );
         assert_eq!(kubernetes["artifactStreamingProfile"], json!({"enabled": true}));
     }
 

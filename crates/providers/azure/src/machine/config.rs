@@ -186,7 +186,9 @@ mod tests {
     // azure.md 25.6: pid conversions
     #[test]
     fn limits_of_processes_fit_and_anything_negative_is_no_limit() {
-        for (limit, expected) in [(99, 99), (0, 0), (-1, -1), (-7, -1), (i64::MAX, i32::MAX), (1 << 31, i32::MAX)] {
+        for (limit, expected) in
+            [(99, 99), (0, 0), (-1, -1), (-7, -1), (i64::MAX, i32::MAX), (1 << 31, i32::MAX)]
+        {
             assert_eq!(pids(limit), expected, "{limit}");
         }
     }

@@ -81,7 +81,9 @@ mod tests {
     fn virtual_machines_of_aks_are_known_by_their_names() {
         assert_eq!(machine_of_vm("aks-pool-default-a1b2c-12345678-vm", "pool"), Some("default-a1b2c"));
         assert!(is_machine_vm("aks-pool-m-12345678-vm", "pool"));
-        for other in ["aks-default-a1b2c", "aks-other-m-12345678-vm", "aks-pool-m-1234567-vm", "aks-pool-12345678-vm"] {
+        for other in
+            ["aks-default-a1b2c", "aks-other-m-12345678-vm", "aks-pool-m-1234567-vm", "aks-pool-12345678-vm"]
+        {
             assert!(!is_machine_vm(other, "pool"), "{other}");
         }
         assert!(!is_machine_vm("aks--m-12345678-vm", ""));

@@ -31,7 +31,9 @@ pub fn progress(machine: &Machine) -> Progress {
                 None => Progress::Over(format!("AKS machine {name:?} failed, and AKS does not say why")),
             }
         }
-        Some("Deleting") => Progress::Over(format!("creating AKS machine {name:?} was canceled: it is being deleted")),
+        Some("Deleting") => {
+            Progress::Over(format!("creating AKS machine {name:?} was canceled: it is being deleted"))
+        }
         Some(other) => Progress::Unclear(format!("AKS machine {name:?} is in the unknown state {other:?}")),
         None => Progress::Unclear(format!("AKS machine {name:?} has no state")),
     }
@@ -58,8 +60,12 @@ mod tests {
         assert_eq!(of(&json!({"provisioningState": "Creating"})), Progress::Continues);
         assert_eq!(of(&json!({"provisioningState": "Updating"})), Progress::Continues);
         assert_eq!(of(&json!({"provisioningState": "Succeeded"})), Progress::Done);
-        assert!(matches!(of(&json!({"provisioningState": "Deleting"})), Progress::Over(text) if text.contains("canceled")));
-        assert!(matches!(of(&json!({"provisioningState": "Odd"})), Progress::Unclear(text) if text.contains("Odd")));
+        assert!(
+            matches!(of(&json!({"provisioningState": "Deleting"})), Progress::Over(text) if text.contains("canceled"))
+        );
+        assert!(
+            matches!(of(&json!({"provisioningState": "Odd"})), Progress::Unclear(text) if text.contains("Odd"))
+        );
         assert!(matches!(of(&json!({})), Progress::Unclear(_)));
         assert!(matches!(progress(&Machine::default()), Progress::Unclear(_)));
     }
@@ -73,7 +79,8 @@ mod tests {
         let state = of(&json!({"provisioningState": "Failed", "status": {"provisioningError": error}}));
         let Progress::Failed(error) = state else { panic!("{state:?}") };
         assert_eq!(root_cause(&error).code.as_deref(), Some("OperationNotAllowed"));
-        let alone = ErrorDetail { code: Some("X".to_owned()), details: Some(vec![]), ..ErrorDetail::default() };
+        let alone =
+            ErrorDetail { code: Some("X".to_owned()), details: Some(vec![]), ..ErrorDetail::default() };
         assert_eq!(root_cause(&alone), &alone);
         assert!(matches!(of(&json!({"provisioningState": "Failed"})), Progress::Over(_)));
         assert!(matches!(of(&json!({"provisioningState": "Failed", "status": {}})), Progress::Over(_)));

@@ -11,7 +11,9 @@ use crate::launch::fixture::Fixture;
 /// The variables of a script, as a shell reads them.
 fn variables(script: &str) -> BTreeMap<&str, String> {
     let lines = script.lines().filter_map(|line| line.split_once('='));
-    let lines = lines.filter(|(name, _)| name.chars().all(|each| each.is_ascii_uppercase() || "_0123456789".contains(each)));
+    let lines = lines.filter(|(name, _)| {
+        name.chars().all(|each| each.is_ascii_uppercase() || "_0123456789".contains(each))
+    });
     lines.map(|(name, value)| (name, value.trim_matches('"').to_owned())).collect()
 }
 
@@ -82,7 +84,10 @@ fn the_first_variables_are_bare_and_the_others_in_quotes() {
     let (bare, quoted) = script.split_at(at("ENABLE_HOSTS_CONFIG_AGENT="));
     let in_quotes = |line: &&str| line.contains("=\"");
     let bare: Vec<&str> = bare.lines().skip_while(|line| !line.starts_with("ADMINUSER=")).collect();
-    assert_eq!(bare.iter().filter(|line| in_quotes(line)).collect::<Vec<_>>(), [&"NETWORK_POLICY=\"cilium\""]);
+    assert_eq!(
+        bare.iter().filter(|line| in_quotes(line)).collect::<Vec<_>>(),
+        [&"NETWORK_POLICY=\"cilium\""]
+    );
     assert!(bare.last().unwrap().starts_with("RUNC_PACKAGE_URL="));
     let quoted: Vec<&str> = quoted.lines().filter(|line| !line.starts_with("/usr/bin/nohup")).collect();
     assert!(quoted.iter().all(in_quotes));
@@ -145,7 +150,13 @@ fn drivers_are_installed_for_nvidia_where_the_class_wants_them() {
     let check = |fixture: &mut Fixture, size: &str, expected: [&str; 5]| {
         fixture.set_size(size);
         let all = of(fixture);
-        let names = ["GPU_NODE", "CONFIG_GPU_DRIVER_IF_NEEDED", "GPU_DRIVER_TYPE", "GPU_DRIVER_VERSION", "GPU_IMAGE_SHA"];
+        let names = [
+            "GPU_NODE",
+            "CONFIG_GPU_DRIVER_IF_NEEDED",
+            "GPU_DRIVER_TYPE",
+            "GPU_DRIVER_VERSION",
+            "GPU_IMAGE_SHA",
+        ];
         assert_eq!(names.map(|name| all[name].as_str()), expected, "{size}");
         let containerd = decoded(&all["CONTAINERD_CONFIG_CONTENT"]);
         assert_eq!(containerd.contains("nvidia-container-runtime"), expected[0] == "true");

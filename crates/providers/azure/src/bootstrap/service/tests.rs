@@ -42,8 +42,13 @@ fn what_the_class_asks_for_is_told() {
     let profile = asked(&fixture.launch());
     assert_eq!(
         json!([
-            profile["osSku"], profile["enableFIPS"], profile["storageProfile"], profile["securityProfile"],
-            profile["artifactStreamingProfile"], profile["mode"], profile["gpuProfile"],
+            profile["osSku"],
+            profile["enableFIPS"],
+            profile["storageProfile"],
+            profile["securityProfile"],
+            profile["artifactStreamingProfile"],
+            profile["mode"],
+            profile["gpuProfile"],
         ]),
         json!([7, true, "ManagedDisks", {"sshAccess": 0, "enableSecureBoot": true}, {"enabled": true}, 1, null])
     );
@@ -75,7 +80,10 @@ fn memory_is_counted_in_whole_gib() {
     let mut fixture = fixture();
     fixture.sku.memory_gib = 3.5;
     let request = request(&fixture.launch(), IMAGE).unwrap();
-    assert_eq!(serde_json::to_value(request.provision_helper_values).unwrap(), json!({"skuCPU": 4, "skuMemory": 3}));
+    assert_eq!(
+        serde_json::to_value(request.provision_helper_values).unwrap(),
+        json!({"skuCPU": 4, "skuMemory": 3})
+    );
 }
 
 // azure.md 13.3: localDNSProfile not for 20.04
@@ -113,7 +121,8 @@ fn an_image_that_is_not_of_aks_is_refused() {
 }
 
 fn answered(cse: &str, custom_data: &str) -> Result<Bootstrapping, BootstrapError> {
-    let response = BootstrappingResponse { cse: Some(cse.to_owned()), custom_data: Some(custom_data.to_owned()) };
+    let response =
+        BootstrappingResponse { cse: Some(cse.to_owned()), custom_data: Some(custom_data.to_owned()) };
     answer(response, "abc.def")
 }
 
@@ -121,11 +130,15 @@ fn answered(cse: &str, custom_data: &str) -> Result<Bootstrapping, BootstrapErro
 #[test]
 fn the_token_replaces_its_placeholder_in_both_texts() {
     let custom_data = BASE64_STANDARD.encode("a {{.TokenID}}.{{.TokenSecret}} b");
-    let answer = answered("run {{.TokenID}}.{{.TokenSecret}} {{.TokenID}}.{{.TokenSecret}}", &custom_data).unwrap();
+    let answer =
+        answered("run {{.TokenID}}.{{.TokenSecret}} {{.TokenID}}.{{.TokenSecret}}", &custom_data).unwrap();
     assert_eq!(answer.command, "run abc.def abc.def");
     assert_eq!(answer.custom_data, BASE64_STANDARD.encode("a abc.def b"));
     let plain = BASE64_STANDARD.encode("a {{.TokenID}} b");
-    assert_eq!(answered("run", &plain).unwrap(), Bootstrapping { custom_data: plain, command: "run".to_owned() });
+    assert_eq!(
+        answered("run", &plain).unwrap(),
+        Bootstrapping { custom_data: plain, command: "run".to_owned() }
+    );
 }
 
 // azure.md 13.3, 25.6: both non-empty; bad base64 → error
