@@ -8,6 +8,7 @@
 
 pub mod batch;
 mod body;
+pub mod cache;
 mod config;
 mod existing;
 mod name;
