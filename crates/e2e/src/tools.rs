@@ -14,7 +14,7 @@
 //! To move to another version, change it in the module's `go.mod` (for Kubernetes also in the lines that replace
 //! its staging modules) and run `go mod tidy` there.
 //!
-//! [`moto`] is the one that is not a Go program: its pinned Python packages are installed beside the others.
+//! [`moto`] and [`azure_sdk`] are no Go programs: their pinned Python packages are installed beside the others.
 
 mod venv;
 
@@ -229,10 +229,16 @@ pub fn moto() -> Result<Program> {
     Workshop::from_environment()?.moto()
 }
 
+/// A walk through Azure's API by its official SDK for Python, which is installed first if the cache does not hold it.
+pub fn azure_sdk() -> Result<Program> {
+    Workshop::from_environment()?.azure_sdk()
+}
+
 /// Builds every tool that the cache does not hold and returns their paths.
 pub fn build_all() -> Result<Vec<PathBuf>> {
     let workshop = Workshop::from_environment()?;
     workshop.moto()?;
+    workshop.azure_sdk()?;
     Tool::ALL.into_iter().map(|tool| workshop.path(tool)).collect()
 }
 

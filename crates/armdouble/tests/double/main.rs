@@ -1,5 +1,7 @@
 //! What the double does, a sentence each; all under a clock that does not run by itself.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod batches;
 mod catalogue;
 mod graph;

@@ -178,7 +178,8 @@ impl Azure {
 
     pub(crate) async fn make_interface(&self, name: &str) {
         let body = self.interface_body(name);
-        let told = self.ask(Method::PUT, &self.interface_id(name), NETWORK, body).await.is(201);
+        let told = self.ask(Method::PUT, &self.interface_id(name), NETWORK, body).await;
+        assert!(told.status == 200 || told.status == 201, "{}", told.body);
         assert_eq!(self.end(&told).await["status"], "Succeeded");
     }
 

@@ -176,18 +176,18 @@ async fn a_size_must_be_able_to_do_what_is_asked_of_it() {
     let plain = |body: &mut Value| {
         body["properties"]["storageProfile"]["imageReference"]["communityGalleryImageId"] = json!(old);
     };
-    let told = put(&|body| {
+    let encrypted = |body: &mut Value| {
         plain(body);
         body["properties"]["securityProfile"] = json!({"encryptionAtHost": true});
-    });
-    told.await.refused(400, "InvalidParameter");
-    let told = put(&|body| {
+    };
+    put(&encrypted).await.refused(400, "InvalidParameter");
+    let ephemeral = |body: &mut Value| {
         plain(body);
         let disk = &mut body["properties"]["storageProfile"]["osDisk"];
         disk["diffDiskSettings"] = json!({"option": "Local", "placement": "CacheDisk"});
         disk["caching"] = json!("ReadOnly");
-    });
-    told.await.refused(400, "InvalidParameter");
+    };
+    put(&ephemeral).await.refused(400, "InvalidParameter");
     put(&plain).await.is(201);
 }
 
