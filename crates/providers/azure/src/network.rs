@@ -130,7 +130,7 @@ pub enum NoSecurityGroup {
     )]
     None(String),
     /// There are several.
-    #[error("resource group {0:?} has several network security groups of AKS, expected one: {}", .1.join(", "))]
+    #[error("resource group {0:?} has several network security groups of AKS, expected one: {names}", names = .1.join(", "))]
     Several(String, Vec<String>),
 }
 

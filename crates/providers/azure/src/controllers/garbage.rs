@@ -1,10 +1,12 @@
 //! Deletes machines that no claim knows together with their Nodes, and network interfaces that are left over.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::state::Kind;
 use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use runtime::Again;
 use runtime::controller::Outcome;
 
@@ -19,7 +21,7 @@ const TWO_MINUTES: Again = Again::After(Duration::from_mins(2));
 const FIVE_MINUTES: Again = Again::After(Duration::from_mins(5));
 
 /// Deletes machines that no claim knows.
-pub(super) async fn machines(inner: &Inner) -> Outcome {
+pub(super) async fn machines(inner: &Arc<Inner>) -> Outcome {
     // Machines first: one that is made after this has its claim already.
     let all = inner.instances().await.map_err(failed)?;
     let lost: Vec<Instance> = {
@@ -33,13 +35,20 @@ pub(super) async fn machines(inner: &Inner) -> Outcome {
         let claimed: BTreeSet<&str> = ids.map(|status| status.provider_id.as_str()).collect();
         garbage::machines(&all, &claimed, now).into_iter().cloned().collect()
     };
-    let removed = futures::stream::iter(lost.iter().map(|machine| remove(inner, machine)));
-    let results: Vec<Result<(), runtime::Error>> = removed.buffer_unordered(PARALLEL).collect().await;
-    results.into_iter().collect::<Result<(), _>>()?;
+    let mut removed = FuturesUnordered::new();
+    let mut results = Vec::new();
+    for machine in &lost {
+        if removed.len() == PARALLEL {
+            results.extend(removed.next().await);
+        }
+        removed.push(remove(inner, machine));
+    }
+    results.extend(removed.collect::<Vec<_>>().await);
+    results.into_iter().collect::<Result<(), runtime::Error>>()?;
     Ok(TWO_MINUTES)
 }
 
-async fn remove(inner: &Inner, machine: &Instance) -> Result<(), runtime::Error> {
+async fn remove(inner: &Arc<Inner>, machine: &Instance) -> Result<(), runtime::Error> {
     match inner.delete_instance(machine).await {
         Err(error) if !error.is_not_found() => return Err(failed(error)),
         _ => tracing::info!("provider-id" = machine.provider_id, "garbage collected cloudprovider instance"),
@@ -71,14 +80,13 @@ pub(super) async fn interfaces(inner: &Inner) -> Outcome {
         let found = garbage::interfaces(all.iter().map(String::as_str), &machines, claims);
         found.into_iter().map(str::to_owned).collect()
     };
-    let deleted = futures::stream::iter(lost.iter().map(|name| async move {
-        match inner.delete_interface(name).await {
-            Ok(()) => tracing::info!("networkInterface" = name, "garbage collected network interface"),
-            Err(error) => {
-                tracing::error!("networkInterface" = name, error = %error, "failed to delete network interface");
-            }
+    let mut deleted = FuturesUnordered::new();
+    for name in &lost {
+        if deleted.len() == PARALLEL {
+            deleted.next().await;
         }
-    }));
-    deleted.buffer_unordered(PARALLEL).collect::<Vec<()>>().await;
+        deleted.push(inner.delete_interface_if_there(name));
+    }
+    deleted.collect::<Vec<()>>().await;
     Ok(FIVE_MINUTES)
 }

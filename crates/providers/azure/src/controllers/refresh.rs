@@ -4,17 +4,27 @@ use std::time::Duration;
 
 use runtime::Again;
 use runtime::controller::Outcome;
+use tokio::time::Instant;
 
 use super::failed;
 use crate::provider::Inner;
 
-const HALF_A_DAY: Again = Again::After(Duration::from_hours(12));
+const HALF_A_DAY: Duration = Duration::from_hours(12);
 const TEN_MINUTES: Again = Again::After(Duration::from_mins(10));
 
-/// Asks which sizes there are.
+/// What is left of half a day since something was asked for; none if it is time again.
+fn fresh(asked: Option<Instant>) -> Option<Again> {
+    let left = HALF_A_DAY.checked_sub(asked?.elapsed()).filter(|left| !left.is_zero());
+    left.map(Again::After)
+}
+
+/// Asks which sizes there are. At the start somebody just did.
 pub(super) async fn sizes(inner: &Inner) -> Outcome {
+    if let Some(later) = fresh(inner.refreshed().sizes) {
+        return Ok(later);
+    }
     inner.refresh_sizes().await.map_err(failed)?;
-    Ok(HALF_A_DAY)
+    Ok(Again::After(HALF_A_DAY))
 }
 
 /// Asks how much the subscription may use.
@@ -26,8 +36,11 @@ pub(super) async fn quota(inner: &Inner) -> Outcome {
     Ok(TEN_MINUTES)
 }
 
-/// Asks what machines cost, where prices are published.
+/// Asks what machines cost, where prices are published. At the start somebody just did.
 pub(super) async fn prices(inner: &Inner) -> Outcome {
+    if let Some(later) = fresh(inner.refreshed().prices) {
+        return Ok(later);
+    }
     inner.refresh_prices().await.map_err(failed)?;
-    Ok(HALF_A_DAY)
+    Ok(Again::After(HALF_A_DAY))
 }

@@ -119,8 +119,8 @@ fn kept(known: &[NodeImage], latest: Vec<NodeImage>) -> Vec<NodeImage> {
 
 /// The ID of an image without its version: without the last two parts.
 fn base(id: &str) -> &str {
-    let cut = |id| id.rfind('/').map_or(id, |at| &id[..at]);
-    cut(cut(id))
+    let without_version = id.rsplitn(3, '/').nth(2);
+    without_version.unwrap_or(id)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    pub(crate) const fn market(&self) -> Market<'_> {
+    pub(crate) fn market(&self) -> Market<'_> {
         Market { prices: &self.prices, unavailable: &self.unavailable, quota: &self.quota, now: self.now }
     }
 }

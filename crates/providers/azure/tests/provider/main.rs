@@ -12,5 +12,6 @@ mod controllers;
 mod launches;
 mod machines;
 mod play;
+mod table;
 mod takeover;
 mod walk;

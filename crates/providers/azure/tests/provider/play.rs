@@ -88,7 +88,11 @@ impl Play {
             play.operate();
         } else {
             for kind in play.parts.settings.gates.kinds() {
-                play.world.spawn(runtime::watch::watch(play.world.client(), play.parts.cluster.clone(), kind));
+                play.world.spawn(runtime::watch::watch(
+                    play.world.client(),
+                    play.parts.cluster.clone(),
+                    kind,
+                ));
             }
         }
         play.pass(1);
