@@ -59,7 +59,12 @@ impl Azure {
         vec![
             of_classes(names::NODE_CLASS_STATUS, inner, classes, false),
             of_classes(names::NODE_CLASS_HASH, inner, node_class_hash::Hash(Arc::clone(inner)), false),
-            of_classes(names::NODE_CLASS_TERMINATION, inner, termination::Termination(Arc::clone(inner)), true),
+            of_classes(
+                names::NODE_CLASS_TERMINATION,
+                inner,
+                termination::Termination(Arc::clone(inner)),
+                true,
+            ),
             in_place::controller(inner),
             singleton(names::INSTANCE_GARBAGE_COLLECTION, inner, |inner| {
                 async move { garbage::machines(&inner).await }.boxed()

@@ -108,7 +108,10 @@ pub fn of_machine(action: Option<&str>) -> Option<&'static str> {
 
 fn stamp(annotations: Option<&BTreeMap<String, String>>) -> Option<Stamp<'_>> {
     let of = |key: &str| annotations?.get(key).map(String::as_str).filter(|text| !text.is_empty());
-    Some(Stamp { hash: of(annotations::NODE_CLASS_HASH)?, version: of(annotations::NODE_CLASS_HASH_VERSION)? })
+    Some(Stamp {
+        hash: of(annotations::NODE_CLASS_HASH)?,
+        version: of(annotations::NODE_CLASS_HASH_VERSION)?,
+    })
 }
 
 #[cfg(test)]

@@ -139,7 +139,8 @@ mod tests {
             ("kubernetes.azure.com/scalesetpriority", "spot"),
             ("topology.kubernetes.io/zone", "westus2-1"),
         ];
-        let found: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let found: Vec<(&str, &str)> =
+            labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         assert_eq!(found, expected);
         // azure.md 25.8: VM missing timeCreated → now
         assert_eq!(claim.metadata.creation_timestamp.unwrap().0, now);

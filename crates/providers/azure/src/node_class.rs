@@ -103,10 +103,8 @@ pub fn usable_images(class: &AKSNodeClass) -> Result<&[NodeImage], Unusable> {
 
 /// Whether machines can be created with a NodeClass, and what the claim is told if not.
 pub fn readiness(class: &AKSNodeClass) -> Result<(), Error> {
-    let unknown = |message: String| Error::Create {
-        reason: reasons::NODE_CLASS_READINESS_UNKNOWN.to_owned(),
-        message,
-    };
+    let unknown =
+        |message: String| Error::Create { reason: reasons::NODE_CLASS_READINESS_UNKNOWN.to_owned(), message };
     match class.condition(READY).map(|condition| (condition.status, condition)) {
         Some((ConditionStatus::False, condition)) => Err(Error::NodeClassNotReady(condition.message.clone())),
         Some((ConditionStatus::True, _)) => {
@@ -183,10 +181,7 @@ pub(crate) mod tests {
             with(ready, "True", 1, "1.34.2"),
             "NodeClass condition KubernetesVersionReady observed generation 1, the NodeClass has 2"
         );
-        assert_eq!(
-            with(ready, "True", 2, ""),
-            "the Kubernetes version of the NodeClass is uninitialized"
-        );
+        assert_eq!(with(ready, "True", 2, ""), "the Kubernetes version of the NodeClass is uninitialized");
     }
 
     // azure.md 1.7, 25.2

@@ -230,7 +230,10 @@ impl Inner {
 
     /// How pods get addresses.
     pub(crate) fn network(&self) -> Network<'_> {
-        Network { plugin: &self.setup.settings.network_plugin, mode: &self.setup.settings.network_plugin_mode }
+        Network {
+            plugin: &self.setup.settings.network_plugin,
+            mode: &self.setup.settings.network_plugin_mode,
+        }
     }
 
     /// The cluster, as bodies of machines want to see it.

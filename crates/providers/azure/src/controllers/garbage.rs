@@ -68,8 +68,12 @@ async fn remove(inner: &Arc<Inner>, machine: &Instance) -> Result<(), runtime::E
 pub(super) async fn interfaces(inner: &Inner) -> Outcome {
     // Both first, for the same reason as above.
     let (machines, interfaces) = futures::join!(inner.virtual_machines(), inner.interfaces());
-    let machines: BTreeSet<String> =
-        machines.map_err(failed)?.iter().filter_map(|machine| vm_name_of(&machine.provider_id)).map(str::to_lowercase).collect();
+    let machines: BTreeSet<String> = machines
+        .map_err(failed)?
+        .iter()
+        .filter_map(|machine| vm_name_of(&machine.provider_id))
+        .map(str::to_lowercase)
+        .collect();
     let all = interfaces.map_err(failed)?;
     let lost: Vec<String> = {
         let state = inner.setup.cluster.read();

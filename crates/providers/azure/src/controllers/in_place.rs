@@ -86,9 +86,8 @@ impl InPlace {
             Step::Compare => {}
         }
         let id = claim.status.as_ref().map_or("", |status| status.provider_id.as_str());
-        let name = vm_name_of(id).ok_or_else(|| {
-            failed(format!("providerID {id:?} is not that of a virtual machine of Azure"))
-        })?;
+        let name = vm_name_of(id)
+            .ok_or_else(|| failed(format!("providerID {id:?} is not that of a virtual machine of Azure")))?;
         if is_machine(&claim) {
             inner.bring_machine_in_line(name, &goal).await.map_err(failed)?;
         } else {

@@ -61,7 +61,8 @@ impl NodeClasses {
         let inner = &*self.inner;
         let mut after = before.clone();
         let found = self.version.of(inner).await;
-        let mut looked = vec![version::apply(&mut after, found.as_deref().map_err(Clone::clone), inner.setup.clock.now())];
+        let mut looked =
+            vec![version::apply(&mut after, found.as_deref().map_err(Clone::clone), inner.setup.clock.now())];
         // None of them needs another one's answer.
         let (images_found, subnet_found, keys, dns) = futures::join!(
             ask::images(inner, &after),
@@ -119,7 +120,8 @@ mod tests {
     // azure.md 15.1: combined errors or the minimum requeue
     #[test]
     fn the_soonest_counts_unless_something_went_wrong() {
-        let looked = vec![Looked::again(Again::secs(900)), Looked::again(Again::No), Looked::again(Again::secs(180))];
+        let looked =
+            vec![Looked::again(Again::secs(900)), Looked::again(Again::No), Looked::again(Again::secs(180))];
         assert_eq!(outcome(looked).unwrap(), Again::secs(180));
         let looked = vec![Looked::failed("one"), Looked::again(Again::secs(1)), Looked::failed("two")];
         assert_eq!(outcome(looked).unwrap_err().to_string(), "one; two");

@@ -134,8 +134,11 @@ mod tests {
             (stamped("other", "v3"), json!([]), None),
         ] {
             let stamps = decide(&class(&stamped("1", "v2")), &[claim(&of_claim, &conditions)]);
-            let written: Vec<Value> =
-                stamps.claims.into_iter().map(|(_, change)| change["metadata"]["annotations"].clone()).collect();
+            let written: Vec<Value> = stamps
+                .claims
+                .into_iter()
+                .map(|(_, change)| change["metadata"]["annotations"].clone())
+                .collect();
             assert_eq!(written, expected.into_iter().collect::<Vec<_>>());
             assert_eq!(stamps.class.unwrap()["metadata"]["annotations"], stamped(hash, "v3"));
         }

@@ -35,14 +35,16 @@ pub enum BadWindow {
 
 /// Whether images may change now. Without a window they always may.
 pub fn is_window_open(data: Option<&WindowData>, now: Timestamp) -> Result<bool, BadWindow> {
-    let part = |key: &str| data.and_then(|data| data.get(key)).map(String::as_str).filter(|text| !text.is_empty());
+    let part =
+        |key: &str| data.and_then(|data| data.get(key)).map(String::as_str).filter(|text| !text.is_empty());
     let (start, end) = match (part(START), part(END)) {
         (None, None) => return Ok(true),
         (Some(start), Some(end)) => (start, end),
         (Some(_), None) => return Err(BadWindow::Half(START, END)),
         (None, Some(_)) => return Err(BadWindow::Half(END, START)),
     };
-    let time = |key, text: &str| text.parse::<Timestamp>().map_err(|_| BadWindow::NoTime(key, text.to_owned()));
+    let time =
+        |key, text: &str| text.parse::<Timestamp>().map_err(|_| BadWindow::NoTime(key, text.to_owned()));
     let (start, end) = (time(START, start)?, time(END, end)?);
     Ok(start < now && now < end)
 }
@@ -91,7 +93,8 @@ pub fn apply(
         latest
     };
     if images.is_empty() {
-        let message = "there are no images for spec.imageFamily, spec.fipsMode and spec.security of this class";
+        let message =
+            "there are no images for spec.imageFamily, spec.fipsMode and spec.security of this class";
         return clear(class, reasons::IMAGES_NOT_FOUND, message, AGAIN, now);
     }
     class.status.get_or_insert_default().images = images;
@@ -114,7 +117,10 @@ fn clear(
 /// The latest images, each in the version that is known already, if one is.
 fn kept(known: &[NodeImage], latest: Vec<NodeImage>) -> Vec<NodeImage> {
     let versions: BTreeMap<&str, &NodeImage> = known.iter().map(|image| (base(&image.id), image)).collect();
-    latest.into_iter().map(|image| versions.get(base(&image.id)).map_or_else(|| image.clone(), |&known| known.clone())).collect()
+    latest
+        .into_iter()
+        .map(|image| versions.get(base(&image.id)).map_or_else(|| image.clone(), |&known| known.clone()))
+        .collect()
 }
 
 /// The ID of an image without its version: without the last two parts.
@@ -146,7 +152,12 @@ mod tests {
         images.iter().map(|image| image.id.rsplit("images/").next().unwrap()).collect()
     }
 
-    fn of(ready: &str, known: &[NodeImage], latest: Vec<NodeImage>, open: Result<bool, BadWindow>) -> (AKSNodeClass, Looked) {
+    fn of(
+        ready: &str,
+        known: &[NodeImage],
+        latest: Vec<NodeImage>,
+        open: Result<bool, BadWindow>,
+    ) -> (AKSNodeClass, Looked) {
         let status = json!({"images": known, "conditions": [condition("ImagesReady", ready, 2)]});
         let mut class = class(&json!({}), &status);
         let looked = apply(&mut class, Ok(Found { latest, is_window_open: open }), false, NOW);
@@ -186,7 +197,8 @@ mod tests {
     // azure.md 25.7: half window or bad timestamp → error
     #[test]
     fn a_window_that_nobody_understands_changes_nothing() {
-        let (class, looked) = of("True", &[image("a", "1")], vec![image("a", "2")], Err(BadWindow::Half(START, END)));
+        let (class, looked) =
+            of("True", &[image("a", "1")], vec![image("a", "2")], Err(BadWindow::Half(START, END)));
         assert_eq!(ids(&class), ["a/versions/1"]);
         assert!(looked.error.is_some_and(|error| error.contains("expected both or none")));
     }
@@ -202,7 +214,8 @@ mod tests {
     // azure.md 25.7: FIPS without SIG → not ready
     #[test]
     fn certified_images_need_the_shared_gallery() {
-        let status = json!({"images": [image("a", "1")], "conditions": [condition("ImagesReady", "True", 2)]});
+        let status =
+            json!({"images": [image("a", "1")], "conditions": [condition("ImagesReady", "True", 2)]});
         let mut fips = class(&json!({"fipsMode": "FIPS"}), &status);
         let looked = apply(&mut fips, Err("nobody asked".to_owned()), false, NOW);
         assert_eq!(looked, Looked::again(Again::No));
@@ -228,6 +241,9 @@ mod tests {
         assert_eq!(open(&json!({START: before, END: before})), Ok(false));
         assert_eq!(open(&json!({START: before})), Err(BadWindow::Half(START, END)));
         assert_eq!(open(&json!({END: before, START: ""})), Err(BadWindow::Half(END, START)));
-        assert_eq!(open(&json!({START: "soon", END: after})), Err(BadWindow::NoTime(START, "soon".to_owned())));
+        assert_eq!(
+            open(&json!({START: "soon", END: after})),
+            Err(BadWindow::NoTime(START, "soon".to_owned()))
+        );
     }
 }

@@ -41,7 +41,8 @@ pub fn refusal(facts: &Facts) -> Option<Refusal> {
             ),
         );
     }
-    if let Some(plugin) = facts.network_plugin.as_deref().filter(|plugin| !is(plugin, &["", "azure", "none"])) {
+    if let Some(plugin) = facts.network_plugin.as_deref().filter(|plugin| !is(plugin, &["", "azure", "none"]))
+    {
         return refuse(
             reasons::NETWORK_PLUGIN_UNSUPPORTED,
             format!("the cluster has network plugin {plugin:?}, expected azure or none"),
@@ -53,12 +54,18 @@ pub fn refusal(facts: &Facts) -> Option<Refusal> {
             format!("the cluster has network policy {policy:?}, expected cilium, azure or none"),
         );
     }
-    let family = facts.ip_families.iter().find(|family| is(family, &["IPv6"])).map(|family| format!("family {family}"));
+    let family = facts
+        .ip_families
+        .iter()
+        .find(|family| is(family, &["IPv6"]))
+        .map(|family| format!("family {family}"));
     let address = facts.dns.filter(IpAddr::is_ipv6).map(|address| format!("DNS address {address}"));
     if let Some(what) = family.or(address) {
         return refuse(
             reasons::IP_FAMILY_UNSUPPORTED,
-            format!("the cluster has {what}, and nodes get IPv4 addresses only: expected a cluster without IPv6"),
+            format!(
+                "the cluster has {what}, and nodes get IPv4 addresses only: expected a cluster without IPv6"
+            ),
         );
     }
     None

@@ -141,7 +141,10 @@ mod tests {
     #[test]
     fn where_the_cluster_decides_a_cache_stays() {
         assert_eq!(question(&of("Preferred", "1.30.0", Some("Enabled")), &USUAL), ENABLED);
-        assert_eq!(question(&of("Preferred", "1.99.0", Some("Disabled")), &USUAL), Question::Ask { policies: true });
+        assert_eq!(
+            question(&of("Preferred", "1.99.0", Some("Disabled")), &USUAL),
+            Question::Ask { policies: true }
+        );
     }
 
     // azure.md 15.1 step 5: version, plugin and Ubuntu 20.04

@@ -18,7 +18,8 @@ const AGAIN: Again = Again::After(Duration::from_mins(3));
 
 /// Which subnet machines of a class are in; why it cannot be, else.
 pub fn choose(class: &AKSNodeClass, of_cluster: &str, node_resource_group: &str) -> Result<SubnetId, String> {
-    let read = |field: &str, text: &str| text.parse::<SubnetId>().map_err(|error| format!("{field}: {error}"));
+    let read =
+        |field: &str, text: &str| text.parse::<SubnetId>().map_err(|error| format!("{field}: {error}"));
     let cluster = read("the subnet of the cluster", of_cluster)?;
     let Some(own) = class.spec.vnet_subnet_id.as_deref() else { return Ok(cluster) };
     let own = read("spec.vnetSubnetID", own)?;
@@ -113,7 +114,10 @@ mod tests {
         let refused = |own: &str, cluster: &str| chosen(Some(own), cluster).unwrap_err();
         let custom = id("MC_group", "aks-vnet-12345678", "custom");
         let message = refused(&custom, &managed);
-        assert!(message.contains("custom subnet cannot be in the same VNet as cluster managed VNet"), "{message}");
+        assert!(
+            message.contains("custom subnet cannot be in the same VNet as cluster managed VNet"),
+            "{message}"
+        );
         assert_eq!(chosen(Some(&managed.to_uppercase()), &managed), Ok("AKS-SUBNET".to_owned()));
         let cluster = id("net", "own", "nodes");
         for other in [id("other", "own", "nodes"), id("net", "other", "nodes")] {
@@ -139,6 +143,9 @@ mod tests {
         let expected = (no, "SubnetUnknownError".to_owned(), Looked::failed("500"));
         assert_eq!(of(Ok(Answer::Unknown("500".to_owned()))), expected);
         let (status, _, looked) = of(Ok(Answer::Found));
-        assert_eq!((status, looked), (ConditionStatus::True, Looked::again(Again::After(Duration::from_mins(3)))));
+        assert_eq!(
+            (status, looked),
+            (ConditionStatus::True, Looked::again(Again::After(Duration::from_mins(3))))
+        );
     }
 }

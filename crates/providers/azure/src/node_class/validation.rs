@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn a_missing_permission_is_said_and_looked_at_each_minute_until_it_is_there() {
         let mut class = class(&json!({}), &json!({}));
-        let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/d".to_owned();
+        let id =
+            "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/d".to_owned();
         let looked = apply(&mut class, None, Keys::Forbidden { id }, NOW);
         assert_eq!(looked, Looked::again(Again::After(Duration::from_mins(1))));
         let expected = (ConditionStatus::False, "DiskEncryptionSetRBACMissing");

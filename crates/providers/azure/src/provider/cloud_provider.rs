@@ -56,7 +56,8 @@ impl Inner {
         let name = vm_name_of(id).unwrap_or_default();
         let pool = &self.setup.settings.aks_machines_pool_name;
         let Some(machine) = machine_of_vm(name, pool) else { return Ok(None) };
-        let found = self.aks_machine(machine).await.map_err(|error| super::instances::not_found(&error, name))?;
+        let found =
+            self.aks_machine(machine).await.map_err(|error| super::instances::not_found(&error, name))?;
         let status = found.properties.and_then(|properties| properties.status);
         let action = status.and_then(|status| status.drift_action);
         Ok(drift::of_machine(action.as_deref()).map(str::to_owned))
@@ -81,7 +82,8 @@ impl CloudProvider for Azure {
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Instance>, Error>> {
-        async move { Ok(self.0.instances().await?.iter().map(|found| self.0.as_claim(found)).collect()) }.boxed()
+        async move { Ok(self.0.instances().await?.iter().map(|found| self.0.as_claim(found)).collect()) }
+            .boxed()
     }
 
     fn instance_types<'a>(&'a self, pool: &'a NodePool) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>> {

@@ -38,11 +38,8 @@ pub async fn discover(
         Value::Null
     });
     let found = facts(settings, &service, &nodes);
-    let info = ClusterInfo {
-        dns_service_ip: found.dns.unwrap_or(USUAL_DNS),
-        vnet_guid: vnet_guid?,
-        ca_bundle,
-    };
+    let info =
+        ClusterInfo { dns_service_ip: found.dns.unwrap_or(USUAL_DNS), vnet_guid: vnet_guid?, ca_bundle };
     Ok((info, found))
 }
 
@@ -60,7 +57,8 @@ async fn vnet_guid(client: &Client, settings: &AzureSettings) -> Result<String, 
     let id = subnet.to_string();
     let id = id.rsplit_once("/subnets/").map_or(id.as_str(), |(network, _)| network);
     let found = client.virtual_network(id).await?;
-    let guid = found.properties.and_then(|properties| properties.resource_guid).filter(|guid| !guid.is_empty());
+    let guid =
+        found.properties.and_then(|properties| properties.resource_guid).filter(|guid| !guid.is_empty());
     guid.ok_or_else(|| Error::new("GET virtualNetworks", "", &format!("{id} has no properties.resourceGuid")))
 }
 
@@ -83,7 +81,8 @@ fn facts(settings: &AzureSettings, service: &Value, nodes: &Value) -> Facts {
 fn service_principal(settings: &AzureSettings, nodes: &Value) -> Option<String> {
     let nodes = nodes.get("items").and_then(Value::as_array)?;
     let has_identity = |node: &Value| {
-        let of_node = node.pointer("/metadata/labels").and_then(|all| all.get(labels::AKS_KUBELET_IDENTITY_CLIENT_ID));
+        let of_node =
+            node.pointer("/metadata/labels").and_then(|all| all.get(labels::AKS_KUBELET_IDENTITY_CLIENT_ID));
         of_node.and_then(Value::as_str).is_some_and(|client| !client.is_empty())
     };
     let is_without = settings.kubelet_identity_client_id.is_empty()

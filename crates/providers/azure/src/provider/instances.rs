@@ -44,7 +44,9 @@ impl Inner {
         let (vms, machines) = futures::join!(self.virtual_machines(), self.aks_machines());
         let mut all = vms?;
         let machines = machines.map_err(|error| Error::Other(format!("listing AKS machines, {error}")))?;
-        all.extend(readable(machines.iter().map(|each| machine::instance(each, &self.setup.settings.location))));
+        all.extend(readable(
+            machines.iter().map(|each| machine::instance(each, &self.setup.settings.location)),
+        ));
         Ok(all)
     }
 
@@ -194,11 +196,9 @@ impl Inner {
             futures::future::try_join_all(extensions).await?;
         }
         let added = change.identities.into_iter().map(|id| (id, serde_json::Map::new())).collect();
-        let identity: Option<Identity> = Some(added)
-            .filter(|added: &std::collections::BTreeMap<_, _>| !added.is_empty())
-            .map(|added| Identity {
-                kind: Some("UserAssigned".to_owned()),
-                user_assigned_identities: Some(added),
+        let identity: Option<Identity> =
+            Some(added).filter(|added: &std::collections::BTreeMap<_, _>| !added.is_empty()).map(|added| {
+                Identity { kind: Some("UserAssigned".to_owned()), user_assigned_identities: Some(added) }
             });
         let patch = VirtualMachinePatch { tags: change.tags, identity };
         client.patch_virtual_machine(group, name, &patch).await?.done().await

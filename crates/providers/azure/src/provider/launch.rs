@@ -71,7 +71,6 @@ pub(super) struct Order<'a> {
     pub(super) claim: &'a NodeClaim,
     pub(super) class: Class<'a>,
     pub(super) chosen: &'a Chosen,
-    pub(super) tags: &'a crate::tags::Tags,
 }
 
 impl Order<'_> {
@@ -96,14 +95,11 @@ impl Inner {
         readiness(&object)?;
         let is_machine = self.setup.settings.provision_mode.is_machine_api();
         let goal = self.goal(&object.spec, claim, is_machine);
-        let existing = if is_machine {
-            self.existing_machine(claim).await
-        } else {
-            self.existing_vm(claim).await
-        };
+        let existing =
+            if is_machine { self.existing_machine(claim).await } else { self.existing_vm(claim).await };
         let made = match existing.map_err(creation_failed)? {
             Some(made) => made,
-            None => self.attempts(claim, &object, &goal.tags).await.map_err(creation_failed)?,
+            None => self.attempts(claim, &object).await.map_err(creation_failed)?,
         };
         let instance = made.instance.clone();
         if label(claim, labels::NODEPOOL).is_some() {
@@ -141,12 +137,7 @@ impl Inner {
     }
 
     /// Offering after offering, until one is accepted or nothing is left.
-    async fn attempts(
-        self: &Arc<Self>,
-        claim: &NodeClaim,
-        object: &AKSNodeClass,
-        tags: &crate::tags::Tags,
-    ) -> Result<Made, Error> {
+    async fn attempts(self: &Arc<Self>, claim: &NodeClaim, object: &AKSNodeClass) -> Result<Made, Error> {
         let mut tried = BTreeSet::new();
         let mut last: Option<Error> = None;
         let mut interface = None;
@@ -160,7 +151,7 @@ impl Inner {
                 self.known.lock().quota.give_back(claim_name(claim));
                 break Err(last.unwrap_or_else(|| create("the same offering was refused twice")));
             }
-            let order = Order { claim, class: Class::from(object), chosen: &chosen, tags };
+            let order = Order { claim, class: Class::from(object), chosen: &chosen };
             let made = if self.setup.settings.provision_mode.is_machine_api() {
                 self.make_machine(&order).await
             } else {
@@ -196,8 +187,11 @@ impl Inner {
         let ultra_ssd = wants_ultra_ssd(&mut wanted);
         loop {
             let moment = self.moment();
-            let mut request =
-                Request { wanted: &mut wanted, requests: &requests, seed: seed(self.setup.seed, claim_name(claim)) };
+            let mut request = Request {
+                wanted: &mut wanted,
+                requests: &requests,
+                seed: seed(self.setup.seed, claim_name(claim)),
+            };
             let ranking = rank(&types, &mut request, &moment.catalogue, &moment.market());
             let (instance_type, offering) = ranking.best()?;
             let sku = moment.catalogue.get(&instance_type.name).cloned();
@@ -212,7 +206,11 @@ impl Inner {
             };
             let why = ranking.why();
             if !why.is_empty() {
-                tracing::debug!(NodeClaim = claim_name(claim), skipped = why, "some instance types were skipped");
+                tracing::debug!(
+                    NodeClaim = claim_name(claim),
+                    skipped = why,
+                    "some instance types were skipped"
+                );
             }
             // Others may have taken them since we looked.
             let now = self.setup.clock.now();
@@ -252,7 +250,8 @@ impl Inner {
             Some(pool.spec.template.spec.node_class_ref.name.clone())
         });
         let types = class.and_then(|name| self.class(&name).ok()).and_then(|class| self.types(&class).ok());
-        let instance_type = types.as_deref().and_then(|all| all.iter().find(|each| each.name == instance.size));
+        let instance_type =
+            types.as_deref().and_then(|all| all.iter().find(|each| each.name == instance.size));
         node_claim(instance, instance_type, self.setup.clock.now())
     }
 }

@@ -50,7 +50,8 @@ impl Inner {
             return Ok(known);
         }
         let group = &self.setup.settings.node_resource_group;
-        let all = self.setup.client.network_security_groups(group).await.map_err(|error| error.to_string())?;
+        let all =
+            self.setup.client.network_security_groups(group).await.map_err(|error| error.to_string())?;
         let found = security_group(&all, group).map_err(|error| error.to_string())?;
         Ok(Arc::clone(self.surroundings.group.lock().insert(Arc::new(found))))
     }

@@ -45,9 +45,12 @@ impl Inner {
         let name = vm_name(claim_name(claim));
         match self.setup.client.virtual_machine(&self.setup.settings.node_resource_group, &name).await {
             Ok(found) => {
-                let instance = vm::instance(&found, &self.setup.settings.location).map_err(|error| create(&error.to_string()))?;
+                let instance = vm::instance(&found, &self.setup.settings.location)
+                    .map_err(|error| create(&error.to_string()))?;
                 if instance.is_deleting {
-                    return Err(create(&format!("virtual machine {name:?} is being deleted, waiting for its end")));
+                    return Err(create(&format!(
+                        "virtual machine {name:?} is being deleted, waiting for its end"
+                    )));
                 }
                 let end = async { Ok(()) }.boxed();
                 Ok(Some(Made { instance, end }))
@@ -101,11 +104,17 @@ impl Inner {
         let command = start.command.map(|command| (COMMAND_EXTENSION, vm::command(&launch, &command)));
         let billing = self.bills().then(|| (BILLING_EXTENSION, vm::billing(&launch)));
         let extensions = command.into_iter().chain(billing).collect();
-        let end = Self::finish_vm(Arc::clone(self), name, running, extensions, chosen.clone(), labels).boxed();
+        let end =
+            Self::finish_vm(Arc::clone(self), name, running, extensions, chosen.clone(), labels).boxed();
         Ok(Made { instance, end })
     }
 
-    fn launch_of<'a>(&'a self, order: &Order<'a>, subnet: &'a SubnetId, group: &'a SecurityGroup) -> Launch<'a> {
+    fn launch_of<'a>(
+        &'a self,
+        order: &Order<'a>,
+        subnet: &'a SubnetId,
+        group: &'a SecurityGroup,
+    ) -> Launch<'a> {
         Launch {
             cluster: self.launch_cluster(),
             class: order.class,
@@ -131,10 +140,12 @@ impl Inner {
         }
         let request = service::request(launch, image_id).map_err(|error| entirely(&error))?;
         let server = &settings.nodebootstrapping_server_url;
-        let cluster = (self.setup.settings.cluster_resource_group.as_str(), self.setup.settings.cluster_name.as_str());
+        let cluster =
+            (self.setup.settings.cluster_resource_group.as_str(), self.setup.settings.cluster_name.as_str());
         let answer = self.setup.client.node_bootstrapping(server, cluster, &request).await;
         let answer = answer.map_err(|error| entirely(&error))?;
-        let found = service::answer(answer, self.setup.settings.kubelet_bootstrap_token.reveal()).map_err(|error| entirely(&error))?;
+        let found = service::answer(answer, self.setup.settings.kubelet_bootstrap_token.reveal())
+            .map_err(|error| entirely(&error))?;
         Ok(Start { custom_data: found.custom_data, command: Some(found.command) })
     }
 
@@ -179,7 +190,8 @@ impl Inner {
     }
 
     fn interface_id(&self, name: &str) -> String {
-        let (subscription, group) = (&self.setup.settings.subscription_id, &self.setup.settings.node_resource_group);
+        let (subscription, group) =
+            (&self.setup.settings.subscription_id, &self.setup.settings.node_resource_group);
         format!(
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/networkInterfaces/{name}"
         )
@@ -187,7 +199,8 @@ impl Inner {
 
     /// The machine that was accepted, without asking for it.
     fn instance_of(&self, name: &str, mut body: VirtualMachine) -> Result<Instance, Refused> {
-        let (subscription, group) = (&self.setup.settings.subscription_id, &self.setup.settings.node_resource_group);
+        let (subscription, group) =
+            (&self.setup.settings.subscription_id, &self.setup.settings.node_resource_group);
         body.id = Some(format!(
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/virtualMachines/{name}"
         ));

@@ -54,7 +54,8 @@ async fn window(inner: &Inner) -> Result<Option<WindowData>, String> {
         #[serde(default)]
         data: BTreeMap<String, String>,
     }
-    let Some(namespace) = inner.setup.settings.system_namespace.as_deref().filter(|name| !name.is_empty()) else {
+    let Some(namespace) = inner.setup.settings.system_namespace.as_deref().filter(|name| !name.is_empty())
+    else {
         return Ok(None);
     };
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/{AZURE_MAINTENANCE_WINDOW}");
@@ -96,7 +97,8 @@ pub(super) async fn local_dns(inner: &Inner, class: &AKSNodeClass) -> Result<Loc
         Question::Decided(state) => return Ok(state),
         Question::Ask { policies } => policies,
     };
-    let node_local_dns = inner.setup.api.get::<Value>("/apis/apps/v1/namespaces/kube-system/daemonsets/node-local-dns");
+    let node_local_dns =
+        inner.setup.api.get::<Value>("/apis/apps/v1/namespaces/kube-system/daemonsets/node-local-dns");
     let node_local_dns = match node_local_dns.await {
         Ok(_) => true,
         Err(error) if error.is_not_found() => false,
@@ -121,7 +123,8 @@ async fn has_policies(inner: &Inner) -> Result<bool, String> {
     };
     let own = items("/apis/networking.k8s.io/v1/networkpolicies?limit=2").await?;
     let part = |item: &Value, field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let names: Vec<(String, String)> = own.iter().map(|item| (part(item, "namespace"), part(item, "name"))).collect();
+    let names: Vec<(String, String)> =
+        own.iter().map(|item| (part(item, "namespace"), part(item, "name"))).collect();
     if has_own_policy(names.iter().map(|(namespace, name)| (namespace.as_str(), name.as_str()))) {
         return Ok(true);
     }
