@@ -116,6 +116,8 @@ impl Cluster {
                 labels.insert(requirement.key.clone(), json!(value));
             }
         }
+        object["apiVersion"] = json!("karpenter.sh/v1");
+        object["kind"] = json!("NodeClaim");
         object["metadata"]["name"] = json!(name);
         object["metadata"]["uid"] = json!(name);
         object["metadata"]["labels"] = Value::Object(labels);

@@ -116,8 +116,8 @@ fn what_was_left_out_is_said_with_the_reason() {
         assert!(matches!(closed, Some(Reason::Obstacle(Obstacle::Unavailable { .. }))));
         assert_eq!(
             ranking.why(),
-            "Standard_D4s_v3: the quota standardDSv3Family is used up: 4 vCPUs are needed, 2 of 50 are left; \
-             Standard_F16s_v2: Azure did not have it, and is not asked again before 2027-01-15T08:03:00Z"
+            "Standard_F16s_v2: Azure did not have it, and is not asked again before 2027-01-15T08:03:00Z; \
+             Standard_D4s_v3: the quota standardDSv3Family is used up: 4 vCPUs are needed, 2 of 50 are left"
         );
     }
 }

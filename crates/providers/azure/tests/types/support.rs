@@ -30,6 +30,9 @@ pub(crate) const DS_V3: &str = "standardDSv3Family";
 
 pub(crate) static SETS: LazyLock<LabelSets> = LazyLock::new(|| LabelSets::for_provider(Provider::Azure));
 
+static ZONAL_PRICES: LazyLock<Prices> = LazyLock::new(|| Prices::of_region(ZONAL));
+static REGIONAL_PRICES: LazyLock<Prices> = LazyLock::new(|| Prices::of_region(REGIONAL));
+
 /// Everything that Azure lists.
 pub(crate) fn listed(location: &str) -> Vec<ResourceSku> {
     let text = match location {
@@ -106,7 +109,7 @@ impl World {
         Self {
             location,
             catalogue,
-            prices: Prices::of_region(location),
+            prices: if location == ZONAL { ZONAL_PRICES.clone() } else { REGIONAL_PRICES.clone() },
             unavailable: Unavailable::default(),
             quota: Quota::default(),
             now: NOW,
