@@ -277,9 +277,6 @@ class Walk:
         machines = self.kubernetes.machines
         check("no machines", [], list(machines.list(cluster_group, cluster, pool)))
         missing("a pool that is not there", lambda: list(machines.list(cluster_group, cluster, "none")))
-        if not hasattr(machines, "begin_create_or_update"):
-            print("this SDK cannot make machines; that part was left out")
-            return
         body = {
             "zones": ["1"],
             "properties": {

@@ -85,7 +85,7 @@ impl Recorded {
     pub fn to_json(&self) -> Value {
         json!({
             "at": self.at.to_string(), "kind": format!("{:?}", self.kind), "method": self.method.as_str(),
-            "base": self.base, "path": self.path, "query": self.query, "headers": self.headers, "body": self.body,
+            "base": self.base, "path": self.path, "name": self.name, "query": self.query, "headers": self.headers, "body": self.body,
             "status": self.status, "answerHeaders": self.answer_headers, "answer": self.answer,
         })
     }

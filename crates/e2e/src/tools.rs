@@ -71,6 +71,8 @@ pub enum Tool {
     Upstream,
     /// The original controller for AWS; only recordings of its requests need it.
     UpstreamAws,
+    /// Microsoft's types, which read what is said to Azure and by it.
+    AzureTypes,
 }
 
 /// Where a tool comes from.
@@ -94,7 +96,7 @@ impl Source {
 
 impl Tool {
     /// Every tool that tests run, in the order in which [`build_all`] builds them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -104,6 +106,7 @@ impl Tool {
         Self::Helm,
         Self::Kwok,
         Self::Upstream,
+        Self::AzureTypes,
     ];
 
     /// The file name of the program.
@@ -119,6 +122,7 @@ impl Tool {
             Self::Kwok => "kwok",
             Self::Upstream => "upstream-controller",
             Self::UpstreamAws => "upstream-aws-controller",
+            Self::AzureTypes => "azure-types",
         }
     }
 
@@ -164,13 +168,19 @@ impl Tool {
                 package: "github.com/aws/karpenter-provider-aws/cmd/controller",
                 duration: "about 9 minutes",
             },
+            Self::AzureTypes => Source {
+                folder: "tools/azure-types",
+                module: "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7",
+                package: "karpenter.internal/tools/azure-types",
+                duration: "about 2 minutes",
+            },
         }
     }
 
     /// Linker flags: no debug information, and the version that the project's own release build would stamp.
     fn ldflags(self, version: &str, go_mod: &str) -> Result<String> {
         let stamps = match self {
-            Self::Etcd | Self::Kwok | Self::Upstream | Self::UpstreamAws => vec![],
+            Self::Etcd | Self::Kwok | Self::Upstream | Self::UpstreamAws | Self::AzureTypes => vec![],
             Self::KubeApiserver | Self::KubeControllerManager | Self::KubeScheduler | Self::Kubectl => {
                 let (major, minor) = major_minor(version)?;
                 let package = "k8s.io/component-base/version";
