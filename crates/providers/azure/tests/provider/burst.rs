@@ -33,7 +33,10 @@ fn a_thousand_nodes_come_once_each_though_azure_throttles() {
         .collect();
     let azure = play.azure.clone();
     let results: Vec<_> = play.world.block_on(async {
-        let all = claims.iter().map(|claim| async { (claim, azure.create(claim).await) });
+        let all = claims.iter().map(|claim| {
+            let azure = &azure;
+            async move { (claim, azure.create(claim).await) }
+        });
         futures::stream::iter(all).buffer_unordered(AT_ONCE).collect().await
     });
     // What was refused for now is tried again, as the core does.
@@ -44,7 +47,10 @@ fn a_thousand_nodes_come_once_each_though_azure_throttles() {
         assert!(rounds < 20, "{} are left, such as {:?}", left.len(), left[0].1);
         play.pass(10);
         let again: Vec<_> = play.world.block_on(async {
-            let all = left.iter().map(|(claim, _)| async { (*claim, azure.create(claim).await) });
+            let all = left.iter().map(|(claim, _)| {
+                let (claim, azure) = (*claim, &azure);
+                async move { (claim, azure.create(claim).await) }
+            });
             futures::stream::iter(all).buffer_unordered(AT_ONCE).collect().await
         });
         left = again.into_iter().filter(|(_, result)| result.is_err()).collect();

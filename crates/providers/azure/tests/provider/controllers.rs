@@ -108,7 +108,7 @@ fn a_disk_encryption_set_must_be_readable() {
     let id = "/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/walk/providers/Microsoft.Compute/diskEncryptionSets/keys";
     let argument = format!("--node-osdisk-diskencryptionset-id={id}");
     let mut play = Play::with(Stage { arguments: &[&argument], ..Stage::default() });
-    play.double.fail(Failure::of(Method::GET, Kind::DiskEncryptionSet).times(1).at_once(
+    play.double.fail(Failure::of(Method::GET, Kind::DiskEncryptionSet).always().at_once(
         403,
         "AuthorizationFailed",
         "no",
@@ -120,6 +120,7 @@ fn a_disk_encryption_set_must_be_readable() {
     let (status, reason, message) = play.condition("default", "ValidationSucceeded");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "DiskEncryptionSetRBACMissing"));
     assert!(message.contains("the role Reader"), "{message}");
+    play.double.fail_no_more();
     play.pass(61);
     assert_eq!(play.condition("default", "ValidationSucceeded").0, "True");
 }

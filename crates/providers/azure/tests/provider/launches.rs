@@ -89,7 +89,7 @@ fn a_machine_that_is_there_already_is_taken_over() {
     play.double.forget_requests();
     let second = play.create(&claim).unwrap();
     assert_eq!(writes(&play), [""; 0]);
-    assert_eq!(first.status.unwrap().provider_id, second.status.unwrap().provider_id);
+    assert_eq!(first.status.unwrap().provider_id, second.status.clone().unwrap().provider_id);
     assert_eq!(label(&second, "node.kubernetes.io/instance-type"), "Standard_D2as_v6");
 }
 
