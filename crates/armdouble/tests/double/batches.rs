@@ -177,8 +177,8 @@ async fn machines_of_a_batch_fail_one_by_one() {
             "SomeCode",
             "Some words.",
         ));
-        let put = put(&azure, "a", &[("BatchPutMachine", &header)], body("Standard_D2s_v3", "Regular"));
-        let told = put.await.refused(status, code);
+        let shared = body("Standard_D2s_v3", "Regular");
+        let told = put(&azure, "a", &[("BatchPutMachine", &header)], shared).await.refused(status, code);
         let details = if status == 400 {
             told.body["details"].clone()
         } else {

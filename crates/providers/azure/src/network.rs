@@ -126,12 +126,26 @@ impl SecurityGroup {
 pub enum NoSecurityGroup {
     /// There is none.
     #[error(
-        "resource group {0:?} has no network security group of AKS, expected one named aks-agentpool-<8 digits>-nsg"
+        "resource group {group:?} has no network security group of AKS, \
+         expected one named aks-agentpool-<8 digits>-nsg"
     )]
-    None(String),
+    None {
+        /// The resource group.
+        group: String,
+    },
     /// There are several.
+<<<<<<< HEAD
     #[error("resource group {0:?} has several network security groups of AKS, expected one: {names}", names = .1.join(", "))]
     Several(String, Vec<String>),
+=======
+    #[error("resource group {group:?} has several network security groups of AKS, expected one: {}", .names.join(", "))]
+    Several {
+        /// The resource group.
+        group: String,
+        /// The names of the security groups.
+        names: Vec<String>,
+    },
+>>>>>>> azure-arm
 }
 
 /// The security group of a cluster, among those of the resource group of its machines.
@@ -153,11 +167,11 @@ pub fn security_group(
         .collect();
     match (found.pop(), found.is_empty()) {
         (Some(group), true) => Ok(group),
-        (None, _) => Err(NoSecurityGroup::None(node_resource_group.to_owned())),
+        (None, _) => Err(NoSecurityGroup::None { group: node_resource_group.to_owned() }),
         (Some(last), false) => {
             found.push(last);
             let names = found.into_iter().map(|group| group.name).collect();
-            Err(NoSecurityGroup::Several(node_resource_group.to_owned(), names))
+            Err(NoSecurityGroup::Several { group: node_resource_group.to_owned(), names })
         }
     }
 }

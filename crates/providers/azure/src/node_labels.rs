@@ -8,7 +8,6 @@ use api::names::labels::{self, aliases, azure};
 use api::nodeclaim::NodeClaim;
 use cluster::instance_types::{Wanted, single};
 
-use crate::class::Class;
 use crate::images::Family;
 use crate::launch::{Choice, Launch};
 use crate::settings::ProvisionMode;
