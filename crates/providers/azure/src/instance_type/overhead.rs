@@ -39,17 +39,16 @@ impl KubeReserved {
             below = up_to;
         }
         let mut below = 0.0;
-        let mut gib = 0.0;
+        let mut kept = 0.0;
         for (up_to, share) in MEMORY_BANDS {
-            gib += (memory_gib.min(up_to) - below).max(0.0) * share;
+            kept += (memory_gib.min(up_to) - below).max(0.0) * share;
             below = up_to;
         }
         #[expect(
             clippy::cast_possible_truncation,
             reason = "no machine has as much memory; a cast saturates"
         )]
-        let memory_mib = (gib * 1024.0) as i64;
-        Self { cpu_millis, memory_mib }
+        Self { cpu_millis, memory_mib: (kept * 1024.0) as i64 }
     }
 }
 

@@ -56,12 +56,12 @@ fn machines_spread_over_zones_that_are_equally_good_and_a_seed_always_decides_al
         offering.value(ZONE).unwrap().to_owned()
     };
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for seed in 0..300 {
-        assert_eq!(zone(seed), zone(seed));
+    for seed in 0..150 {
         *counts.entry(zone(seed)).or_default() += 1;
     }
     assert_eq!(counts.len(), 3);
-    assert!(counts.values().all(|count| (70..=130).contains(count)), "{counts:?}");
+    assert!(counts.values().all(|count| (35..=65).contains(count)), "{counts:?}");
+    assert!((0..10).all(|seed| zone(seed) == zone(seed)));
 }
 
 // azure.md 25.3, zones
