@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 pub(crate) mod fixture;
+#[cfg(test)]
+mod table;
 
 use std::net::IpAddr;
 

@@ -165,7 +165,59 @@ mod tests {
     #[test]
     fn aks_is_told_everything_about_a_machine() {
         let fixture = Fixture::default();
-        expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&body(&launch(&fixture)).unwrap()).unwrap());
+        expect![[r#"
+            {
+              "zones": [
+                "2"
+              ],
+              "properties": {
+                "hardware": {
+                  "vmSize": "Standard_D4s_v5",
+                  "ultraSsdEnabled": false
+                },
+                "operatingSystem": {
+                  "osType": "Linux",
+                  "osSKU": "Ubuntu2204",
+                  "osDiskSizeGB": 128,
+                  "osDiskType": "Ephemeral",
+                  "enableFIPS": false
+                },
+                "kubernetes": {
+                  "nodeLabels": {
+                    "karpenter.azure.com/placement-scope": "zonal",
+                    "karpenter.azure.com/sku-cpu": "4",
+                    "karpenter.azure.com/sku-family": "D",
+                    "karpenter.azure.com/sku-memory": "16384",
+                    "karpenter.azure.com/sku-name": "Standard_D4s_v5",
+                    "karpenter.azure.com/sku-storage-ultra-ssd": "false",
+                    "karpenter.sh/capacity-type": "on-demand",
+                    "karpenter.sh/nodepool": "general-purpose",
+                    "team": "a"
+                  },
+                  "orchestratorVersion": "1.34.2",
+                  "nodeInitializationTaints": [
+                    "karpenter.sh/unregistered:NoExecute"
+                  ],
+                  "nodeTaints": []
+                },
+                "security": {
+                  "sshAccess": "LocalUser",
+                  "enableEncryptionAtHost": false,
+                  "enableVTPM": false,
+                  "enableSecureBoot": false
+                },
+                "mode": "User",
+                "priority": "Regular",
+                "nodeImageVersion": "AKSUbuntu-2204gen2containerd-202512.6.0",
+                "tags": {
+                  "compute.aks.billing": "linux",
+                  "karpenter.azure.com_aksmachine_nodeclaim": "general-purpose-a1b2c",
+                  "karpenter.azure.com_cluster": "test",
+                  "karpenter.sh_nodepool": "general-purpose"
+                }
+              }
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&body(&launch(&fixture)).unwrap()).unwrap());
     }
 
     // azure.md 11.3: what the NodeClass adds

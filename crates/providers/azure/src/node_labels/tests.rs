@@ -18,7 +18,39 @@ fn label(fixture: &mut Fixture, key: &str, value: &str) {
 // azure.md 2.3: base and final set
 #[test]
 fn a_kubelet_registers_with_labels_of_cluster_claim_and_size() {
-    expect![[r#""#]].assert_eq(&text(&of_kubelet(&Fixture::default().launch())));
+    expect![[r#"
+        karpenter.azure.com/placement-scope=zonal
+        karpenter.azure.com/sku-cpu=4
+        karpenter.azure.com/sku-family=D
+        karpenter.azure.com/sku-memory=16384
+        karpenter.azure.com/sku-name=Standard_D4s_v5
+        karpenter.azure.com/sku-storage-ultra-ssd=false
+        karpenter.sh/capacity-type=on-demand
+        karpenter.sh/do-not-sync-taints=true
+        karpenter.sh/nodepool=general-purpose
+        kubernetes.azure.com/azure-cni-overlay=true
+        kubernetes.azure.com/cluster=MC_rg_test_eastus
+        kubernetes.azure.com/ebpf-dataplane=cilium
+        kubernetes.azure.com/kubelet-identity-client-id=61f71907-753f-4802-a901-47361c3664f2
+        kubernetes.azure.com/localdns-state=disabled
+        kubernetes.azure.com/mode=user
+        kubernetes.azure.com/network-stateless-cni=true
+        kubernetes.azure.com/network-subnet=aks-subnet
+        kubernetes.azure.com/nodenetwork-vnetguid=a519e60a-cac0-40b2-b883-084477fe6f5c
+        kubernetes.azure.com/os-sku=Ubuntu
+        kubernetes.azure.com/os-sku-effective=Ubuntu2204
+        kubernetes.azure.com/os-sku-requested=Ubuntu2204
+        kubernetes.azure.com/podnetwork-type=overlay
+        kubernetes.azure.com/priority=regular
+        kubernetes.azure.com/role=agent
+        kubernetes.azure.com/scalesetpriority=regular
+        kubernetes.io/arch=amd64
+        kubernetes.io/os=linux
+        node.kubernetes.io/instance-type=Standard_D4s_v5
+        team=a
+        topology.kubernetes.io/region=eastus
+    "#]]
+    .assert_eq(&text(&of_kubelet(&Fixture::default().launch())));
 }
 
 // azure.md 2.3: AKS machine modes
@@ -31,7 +63,19 @@ fn an_aks_machine_is_told_no_labels_that_aks_or_the_kubelet_sets() {
     label(&mut fixture, "node-restriction.kubernetes.io/a", "x");
     label(&mut fixture, "node.kubernetes.io/a", "x");
     label(&mut fixture, "kubernetes.io/hostname", "x");
-    expect![[r#""#]].assert_eq(&text(&of_machine(&fixture.claim, &fixture.choice())));
+    expect![[r#"
+        karpenter.azure.com/placement-scope=zonal
+        karpenter.azure.com/sku-cpu=4
+        karpenter.azure.com/sku-family=D
+        karpenter.azure.com/sku-memory=16384
+        karpenter.azure.com/sku-name=Standard_D4s_v5
+        karpenter.azure.com/sku-storage-ultra-ssd=false
+        karpenter.sh/capacity-type=on-demand
+        karpenter.sh/nodepool=general-purpose
+        node.kubernetes.io/a=x
+        team=a
+    "#]]
+    .assert_eq(&text(&of_machine(&fixture.claim, &fixture.choice())));
 }
 
 // azure.md 25.6: no overlay labels without overlay; cilium label without overlay for node-subnet cilium

@@ -159,7 +159,68 @@ mod tests {
     // azure.md 10.4: the whole body
     #[test]
     fn azure_is_told_everything_about_a_machine() {
-        expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&body(&Fixture::default())).unwrap());
+        expect![[r#"
+            {
+              "location": "eastus",
+              "name": "aks-general-purpose-a1b2c",
+              "properties": {
+                "hardwareProfile": {
+                  "vmSize": "Standard_D4s_v5"
+                },
+                "networkProfile": {
+                  "networkInterfaces": [
+                    {
+                      "id": "/nics/aks-general-purpose-a1b2c",
+                      "properties": {
+                        "deleteOption": "Delete",
+                        "primary": true
+                      }
+                    }
+                  ]
+                },
+                "osProfile": {
+                  "adminUsername": "azureuser",
+                  "computerName": "aks-general-purpose-a1b2c",
+                  "customData": "Y3VzdG9t",
+                  "linuxConfiguration": {
+                    "disablePasswordAuthentication": true,
+                    "ssh": {
+                      "publicKeys": [
+                        {
+                          "keyData": "ssh-rsa AAAA azureuser",
+                          "path": "/home/azureuser/.ssh/authorized_keys"
+                        }
+                      ]
+                    }
+                  }
+                },
+                "priority": "Regular",
+                "storageProfile": {
+                  "imageReference": {
+                    "communityGalleryImageId": "/CommunityGalleries/AKSUbuntu-1/images/2204gen2containerd/versions/202512.6.0"
+                  },
+                  "osDisk": {
+                    "caching": "ReadOnly",
+                    "createOption": "FromImage",
+                    "deleteOption": "Delete",
+                    "diffDiskSettings": {
+                      "option": "Local",
+                      "placement": "CacheDisk"
+                    },
+                    "diskSizeGB": 128,
+                    "name": "aks-general-purpose-a1b2c"
+                  }
+                }
+              },
+              "tags": {
+                "compute.aks.billing": "linux",
+                "karpenter.azure.com_cluster": "test",
+                "karpenter.sh_nodepool": "general-purpose"
+              },
+              "zones": [
+                "2"
+              ]
+            }"#]].assert_eq(&serde_json::to_string_pretty(&body(&Fixture::default())).unwrap());
     }
 
     // azure.md 10.4: spot only

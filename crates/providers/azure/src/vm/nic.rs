@@ -74,7 +74,39 @@ mod tests {
     // azure.md 10.3: the whole body
     #[test]
     fn an_interface_in_an_overlay_network_has_one_address() {
-        expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&body(&Fixture::default())).unwrap());
+        expect![[r#"
+            {
+              "location": "eastus",
+              "properties": {
+                "enableAcceleratedNetworking": true,
+                "enableIPForwarding": false,
+                "ipConfigurations": [
+                  {
+                    "name": "aks-general-purpose-a1b2c",
+                    "properties": {
+                      "loadBalancerBackendAddressPools": [
+                        {
+                          "id": "/lb/pools/kubernetes"
+                        },
+                        {
+                          "id": "/lb/pools/aksOutboundBackendPool"
+                        }
+                      ],
+                      "primary": true,
+                      "privateIPAllocationMethod": "Dynamic",
+                      "subnet": {
+                        "id": "/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/MC_rg_test_eastus/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet"
+                      }
+                    }
+                  }
+                ]
+              },
+              "tags": {
+                "compute.aks.billing": "linux",
+                "karpenter.azure.com_cluster": "test",
+                "karpenter.sh_nodepool": "general-purpose"
+              }
+            }"#]].assert_eq(&serde_json::to_string_pretty(&body(&Fixture::default())).unwrap());
     }
 
     fn addresses(plugin: &str, mode: &str, pods: &str) -> Vec<Value> {

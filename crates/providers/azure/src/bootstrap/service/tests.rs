@@ -24,7 +24,70 @@ fn asked(launch: &Launch<'_>) -> Value {
 fn the_service_is_told_everything_about_the_node() {
     let fixture = fixture();
     let request = request(&fixture.launch(), IMAGE).unwrap();
-    expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&request).unwrap());
+    expect![[r#"
+        {
+          "provisionProfile": {
+            "name": "",
+            "architecture": "x64",
+            "osType": 2,
+            "osSku": 1,
+            "vmSize": "Standard_D4s_v5",
+            "distro": "aks-ubuntu-containerd-22.04-gen2",
+            "customNodeLabels": {
+              "karpenter.azure.com/placement-scope": "zonal",
+              "karpenter.azure.com/sku-cpu": "4",
+              "karpenter.azure.com/sku-family": "D",
+              "karpenter.azure.com/sku-memory": "16384",
+              "karpenter.azure.com/sku-name": "Standard_D4s_v5",
+              "karpenter.azure.com/sku-storage-ultra-ssd": "false",
+              "karpenter.sh/capacity-type": "on-demand",
+              "karpenter.sh/do-not-sync-taints": "true",
+              "karpenter.sh/nodepool": "general-purpose",
+              "kubernetes.azure.com/azure-cni-overlay": "true",
+              "kubernetes.azure.com/cluster": "MC_rg_test_eastus",
+              "kubernetes.azure.com/ebpf-dataplane": "cilium",
+              "kubernetes.azure.com/kubelet-identity-client-id": "61f71907-753f-4802-a901-47361c3664f2",
+              "kubernetes.azure.com/localdns-state": "disabled",
+              "kubernetes.azure.com/mode": "user",
+              "kubernetes.azure.com/network-stateless-cni": "true",
+              "kubernetes.azure.com/network-subnet": "aks-subnet",
+              "kubernetes.azure.com/nodenetwork-vnetguid": "a519e60a-cac0-40b2-b883-084477fe6f5c",
+              "kubernetes.azure.com/os-sku": "Ubuntu",
+              "kubernetes.azure.com/os-sku-effective": "Ubuntu2204",
+              "kubernetes.azure.com/os-sku-requested": "Ubuntu2204",
+              "kubernetes.azure.com/podnetwork-type": "overlay",
+              "kubernetes.azure.com/priority": "regular",
+              "kubernetes.azure.com/role": "agent",
+              "kubernetes.azure.com/scalesetpriority": "regular",
+              "kubernetes.io/arch": "amd64",
+              "kubernetes.io/os": "linux",
+              "node.kubernetes.io/instance-type": "Standard_D4s_v5",
+              "team": "a",
+              "topology.kubernetes.io/region": "eastus"
+            },
+            "orchestratorVersion": "1.34.2",
+            "vnetSubnetID": "/subscriptions/12345678-1234-1234-1234-123456789012/resourceGroups/MC_rg_test_eastus/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
+            "storageProfile": "Ephemeral",
+            "nodeInitializationTaints": [
+              "karpenter.sh/unregistered:NoExecute"
+            ],
+            "nodeTaints": [],
+            "securityProfile": {
+              "sshAccess": 0
+            },
+            "maxPods": 250,
+            "vnetCidrs": [],
+            "enableFIPS": false,
+            "artifactStreamingProfile": {
+              "enabled": false
+            },
+            "mode": 2
+          },
+          "provisionHelperValues": {
+            "skuCPU": 4,
+            "skuMemory": 16
+          }
+        }"#]].assert_eq(&serde_json::to_string_pretty(&request).unwrap());
 }
 
 // azure.md 13.3, 25.6: FIPS, trusted launch, GPU, arm and system variants
