@@ -134,10 +134,6 @@ pub enum NoSecurityGroup {
         group: String,
     },
     /// There are several.
-<<<<<<< HEAD
-    #[error("resource group {0:?} has several network security groups of AKS, expected one: {names}", names = .1.join(", "))]
-    Several(String, Vec<String>),
-=======
     #[error("resource group {group:?} has several network security groups of AKS, expected one: {}", .names.join(", "))]
     Several {
         /// The resource group.
@@ -145,7 +141,6 @@ pub enum NoSecurityGroup {
         /// The names of the security groups.
         names: Vec<String>,
     },
->>>>>>> azure-arm
 }
 
 /// The security group of a cluster, among those of the resource group of its machines.
