@@ -97,6 +97,19 @@ const LAYERS: &[Layer] = &[
         never: ONE_TLS,
     },
     Layer {
+        name: "karpenter-azure",
+        may_use: &[
+            "karpenter-units",
+            "karpenter-api",
+            "karpenter-cluster",
+            "karpenter-clock",
+            "karpenter-runtime",
+            "karpenter-cloud",
+        ],
+        never: BINARY_ONLY,
+    },
+    Layer { name: "karpenter-azure-http", may_use: &["karpenter-azure"], never: ONE_TLS },
+    Layer {
         name: "karpenter-operator",
         may_use: &[
             "karpenter-units",
@@ -137,6 +150,8 @@ const LAYERS: &[Layer] = &[
             "karpenter-provider-kwok",
             "karpenter-aws",
             "karpenter-aws-sdk",
+            "karpenter-azure",
+            "karpenter-azure-http",
             "karpenter-operator",
             "karpenter-embedded",
             "karpenter-controlplane",

@@ -86,7 +86,9 @@ pub async fn probe(tokens: &dyn TokenSource, scope: &str) -> Result<(), TokenErr
     match tokio::time::timeout(PROBE, tokens.token(scope)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(TokenError(why))) => Err(TokenError(format!("getting a token for {scope}, {why}"))),
-        Err(_) => Err(TokenError(format!("getting a token for {scope}, none came within {}s", PROBE.as_secs()))),
+        Err(_) => {
+            Err(TokenError(format!("getting a token for {scope}, none came within {}s", PROBE.as_secs())))
+        }
     }
 }
 

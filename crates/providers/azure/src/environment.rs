@@ -25,7 +25,9 @@ const PUBLIC_ENDPOINT: &str = "https://management.azure.com/";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
     /// Nobody knows it.
-    #[error("ARM_CLOUD {0:?} is no known cloud, expected AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud")]
+    #[error(
+        "ARM_CLOUD {0:?} is no known cloud, expected AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud"
+    )]
     Unknown(String),
     /// It is said twice which one it is.
     #[error("ARM_CLOUD and AZURE_ENVIRONMENT_FILEPATH are both set, expected at most one of them")]
@@ -188,7 +190,10 @@ mod tests {
         let text = r#"{"name":"Mine","resourceManagerEndpoint":"https://arm.example","activeDirectoryEndpoint":"https://login.example/","tokenAudience":"https://a.example","gallery":1}"#;
         let read = choose("", "/etc/cloud.json", text).unwrap();
         assert_eq!(read.resource_manager, "https://arm.example/");
-        assert_eq!((read.login.as_str(), read.scope().as_str()), ("https://login.example/", "https://a.example/.default"));
+        assert_eq!(
+            (read.login.as_str(), read.scope().as_str()),
+            ("https://login.example/", "https://a.example/.default")
+        );
         assert!(!read.has_billing_extension() && !read.is_public());
         assert!(Environment::china().has_billing_extension());
         let shouted = r#"{"resourceManagerEndpoint":"https://MANAGEMENT.azure.com","activeDirectoryEndpoint":"l","tokenAudience":"a"}"#;
@@ -202,7 +207,10 @@ mod tests {
             (choose("AzureCloud", "/c", ""), "both set"),
             (choose("", "c.json", ""), "\"c.json\" is no absolute path"),
             (choose("", "/c", "{"), "reading AZURE_ENVIRONMENT_FILEPATH \"/c\", EOF"),
-            (choose("", "/c", "{}"), "resourceManagerEndpoint, activeDirectoryEndpoint, tokenAudience must be set"),
+            (
+                choose("", "/c", "{}"),
+                "resourceManagerEndpoint, activeDirectoryEndpoint, tokenAudience must be set",
+            ),
         ];
         for (result, part) in rows {
             let error = result.unwrap_err();

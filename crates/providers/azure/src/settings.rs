@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use api::names::flags::{self as core, Flag, azure as flags};
+use api::names::flags::{self as common, Flag, azure as flags};
 use runtime::settings::Settings;
 use serde::{Serialize, Serializer};
 use units::GoDuration;
@@ -64,7 +64,6 @@ pub struct Batch {
 /// What the administrator set about Azure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "switches are independent of each other")]
 pub struct AzureSettings {
     /// The cluster's name, at AKS too.
     pub cluster_name: String,
@@ -163,14 +162,13 @@ impl AzureSettings {
         let text = |flag: &Flag| settings.of_provider(flag).to_owned();
         let optional = |flag: &Flag| Some(text(flag)).filter(|text| !text.is_empty());
         let switch = |flag: &Flag| settings.of_provider(flag) == "true";
-        let variable =
-            |name: &str| variable(name).map(|value| value.trim().to_owned()).unwrap_or_default();
+        let variable = |name: &str| variable(name).map(|value| value.trim().to_owned()).unwrap_or_default();
         let either = |first: &str, second: &str| {
             Some(variable(first)).filter(|value| !value.is_empty()).unwrap_or_else(|| variable(second))
         };
         let environment = Environment::choose(
-            &variable(core::ARM_CLOUD),
-            &variable(core::AZURE_ENVIRONMENT_FILEPATH),
+            &variable(common::ARM_CLOUD),
+            &variable(common::AZURE_ENVIRONMENT_FILEPATH),
             file,
         );
         Self {
@@ -205,15 +203,15 @@ impl AzureSettings {
             },
             additional_tags: tags::read(&text(&flags::ADDITIONAL_TAGS), wrong),
             enable_azure_sdk_logging: switch(&flags::ENABLE_AZURE_SDK_LOGGING),
-            subscription_id: either(core::AZURE_SUBSCRIPTION_ID, core::ARM_SUBSCRIPTION_ID),
-            tenant_id: either(core::AZURE_TENANT_ID, core::ARM_TENANT_ID),
-            location: variable(core::LOCATION),
-            cluster_resource_group: variable(core::ARM_RESOURCE_GROUP),
+            subscription_id: either(common::AZURE_SUBSCRIPTION_ID, common::ARM_SUBSCRIPTION_ID),
+            tenant_id: either(common::AZURE_TENANT_ID, common::ARM_TENANT_ID),
+            location: variable(common::LOCATION),
+            cluster_resource_group: variable(common::ARM_RESOURCE_GROUP),
             environment: environment.unwrap_or_else(|error| {
                 wrong.push(error.to_string());
                 Environment::public()
             }),
-            system_namespace: Some(variable(core::SYSTEM_NAMESPACE)).filter(|name| !name.is_empty()),
+            system_namespace: Some(variable(common::SYSTEM_NAMESPACE)).filter(|name| !name.is_empty()),
         }
     }
 

@@ -48,8 +48,9 @@ impl Client {
     }
 
     fn pool_url(&self, pool: &MachinePool, rest: &[&str]) -> String {
-        let path =
-            [&[CONTAINER_SERVICE, "managedClusters", &pool.cluster, "agentPools", &pool.pool], rest].concat();
+        let start =
+            [CONTAINER_SERVICE, "managedClusters", pool.cluster.as_str(), "agentPools", pool.pool.as_str()];
+        let path = [&start[..], rest].concat();
         self.in_group(&pool.group, &path, &[VERSION])
     }
 
@@ -77,8 +78,9 @@ impl Client {
             .json(machine)?
             .header("allowspotvmsystemnode", "true")?;
         if let Some(batch) = &with.batch {
-            let written = ascii_json(batch)
-                .map_err(|error| Error::new(&call.description(), "", &format!("writing the batch, {error}")))?;
+            let written = ascii_json(batch).map_err(|error| {
+                Error::new(&call.description(), "", &format!("writing the batch, {error}"))
+            })?;
             call = call.header("batchputmachine", &written)?;
         }
         if let Some(version) = &with.if_match {

@@ -1,6 +1,6 @@
 //! One question to Azure, before it is sent.
 
-use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri};
@@ -78,7 +78,9 @@ impl Call {
     /// What is asked, in a few words: `PUT virtualMachines/aks-a`.
     pub(super) fn description(&self) -> String {
         let path = self.url.split(['?', '#']).next().unwrap_or_default();
-        let path = path.split_once("://").map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
+        let path = path
+            .split_once("://")
+            .map_or(path, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
         let mut last: Vec<&str> = path.rsplit('/').filter(|segment| !segment.is_empty()).take(2).collect();
         last.reverse();
         format!("{} {}", self.method, last.join("/"))
@@ -86,14 +88,18 @@ impl Call {
 }
 
 /// An address below `base`.
-pub(super) fn address<'a>(base: &str, path: impl IntoIterator<Item = &'a str>, query: &[(&str, &str)]) -> String {
+pub(super) fn address<'a>(
+    base: &str,
+    path: impl IntoIterator<Item = &'a str>,
+    query: &[(&str, &str)],
+) -> String {
     let mut url = base.trim_end_matches('/').to_owned();
     for segment in path {
         url.push('/');
         url.extend(utf8_percent_encode(segment, ESCAPED));
     }
-    for (at, (name, value)) in query.iter().enumerate() {
-        url.push(if at == 0 { '?' } else { '&' });
+    for (name, value) in query {
+        url.push(if url.contains('?') { '&' } else { '?' });
         url.push_str(name);
         url.push('=');
         url.extend(utf8_percent_encode(value, ESCAPED));
@@ -109,15 +115,18 @@ pub(super) fn segments(id: &str) -> impl Iterator<Item = &str> {
 /// JSON that fits into a header: only ASCII.
 pub(super) fn ascii_json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(value)?;
-    let mut units = [0; 2];
-    let escaped = text.chars().map(|c| {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
         if c.is_ascii() {
-            return Cow::Owned(c.to_string());
+            escaped.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a text cannot fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
         }
-        let units = c.encode_utf16(&mut units);
-        Cow::Owned(units.iter().map(|unit| format!("\\u{unit:04x}")).collect())
-    });
-    Ok(escaped.collect::<Vec<Cow<'_, str>>>().concat())
+    }
+    Ok(escaped)
 }
 
 #[cfg(test)]
@@ -142,7 +151,10 @@ mod tests {
     #[test]
     fn a_question_is_described_by_what_it_is_about() {
         let described = |url: &str| Call::new("o", Method::GET, url.to_owned()).description();
-        assert_eq!(described("https://h/a/providers/P/virtualMachines/aks-a?x=/y/z"), "GET virtualMachines/aks-a");
+        assert_eq!(
+            described("https://h/a/providers/P/virtualMachines/aks-a?x=/y/z"),
+            "GET virtualMachines/aks-a"
+        );
         assert_eq!(described("http://127.0.0.1:1/skus"), "GET skus");
         assert_eq!(described("http://h"), "GET ");
     }

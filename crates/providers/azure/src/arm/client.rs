@@ -136,13 +136,13 @@ impl Client {
 
     /// The address of something in the subscription.
     pub(super) fn in_subscription(&self, path: &[&str], query: &[(&str, &str)]) -> String {
-        let path = [&["subscriptions", &self.inner.subscription], path].concat();
+        let path = [&["subscriptions", self.subscription()][..], path].concat();
         self.at(&path, query)
     }
 
     /// The address of something in a resource group of the subscription.
     pub(super) fn in_group(&self, group: &str, path: &[&str], query: &[(&str, &str)]) -> String {
-        let path = [&["resourceGroups", group, "providers"], path].concat();
+        let path = [&["resourceGroups", group, "providers"][..], path].concat();
         self.in_subscription(&path, query)
     }
 

@@ -199,7 +199,12 @@ mod tests {
             (&[], r#"{"code":"C","message":"m","details":[]}"#, "C", "m"),
             (&[], r#"{"error":"invalid_client","error_description":"m"}"#, "invalid_client", "m"),
             (&[], "<Error><Code>D</Code><Message>m</Message></Error>", "D", "m"),
-            (&[], "\u{feff}<x:error><x:code> D </x:code></x:error>", "D", "\u{feff}<x:error><x:code> D </x:code></x:error>"),
+            (
+                &[],
+                "\u{feff}<x:error><x:code> D </x:code></x:error>",
+                "D",
+                "\u{feff}<x:error><x:code> D </x:code></x:error>",
+            ),
             (&[], " plain text ", "", "plain text"),
             (&[], "", "", ""),
             (&[], r#"{"other":1}"#, "", r#"{"other":1}"#),
@@ -248,7 +253,10 @@ mod tests {
         assert!(read(429, &[], "").is_throttled() && read(429, &[], "").is_transient());
         assert!(read(503, &[], "").is_transient() && !read(409, &[], "").is_transient());
         assert!(Error::unanswered("", &TransportError(String::new())).is_transient());
-        assert!(read(400, &[("x-ms-error-code", "invalidresourcereference")], "").has_code("InvalidResourceReference"));
+        assert!(
+            read(400, &[("x-ms-error-code", "invalidresourcereference")], "")
+                .has_code("InvalidResourceReference")
+        );
     }
 
     // azure.md 11.2
@@ -264,7 +272,8 @@ mod tests {
     fn an_operation_that_failed_without_a_reason_has_its_state_as_code() {
         let failed = answer(200, &[], r#"{"status":"Canceled"}"#);
         assert_eq!(Error::of_operation("PUT a/b", &failed, "Canceled").code, "Canceled");
-        let failed = answer(200, &[], r#"{"status":"Failed","error":{"code":"AllocationFailed","message":"m"}}"#);
+        let failed =
+            answer(200, &[], r#"{"status":"Failed","error":{"code":"AllocationFailed","message":"m"}}"#);
         let error = Error::of_operation("PUT a/b", &failed, "Failed");
         assert_eq!((error.code.as_str(), error.message.as_str()), ("AllocationFailed", "m"));
     }

@@ -40,8 +40,9 @@ impl GalleryTokens {
 fn read(call: &Call, answer: &Response<Bytes>) -> Result<Token, Error> {
     // What is wrong with it is said without what is in it.
     let unreadable = |why: &str| Error::unreadable(&call.description(), answer, why);
-    let read: Answer = serde_json::from_slice(answer.body())
-        .map_err(|error| unreadable(&format!("it is no token, see line {}, column {}", error.line(), error.column())))?;
+    let read: Answer = serde_json::from_slice(answer.body()).map_err(|error| {
+        unreadable(&format!("it is no token, see line {}, column {}", error.line(), error.column()))
+    })?;
     if read.token.is_empty() {
         return Err(unreadable("the token is empty"));
     }

@@ -17,11 +17,13 @@ const VERSION: (&str, &str) = ("api-version", "2024-04-01");
 impl Client {
     /// The virtual machines of a resource group that belong to a NodePool and are no AKS machines.
     pub async fn virtual_machines(&self, group: &str) -> Result<Vec<VirtualMachine>, Error> {
-        let rows: Vec<VirtualMachine> =
-            self.rows("resourcegraph:ListVirtualMachines", "microsoft.compute/virtualmachines", group).await?;
+        let rows: Vec<VirtualMachine> = self
+            .rows("resourcegraph:ListVirtualMachines", "microsoft.compute/virtualmachines", group)
+            .await?;
         rows.into_iter()
             .map(|row| {
-                let id = checked("virtual machine", row.id.as_deref(), row.name.as_deref(), row.tags.is_some())?;
+                let id =
+                    checked("virtual machine", row.id.as_deref(), row.name.as_deref(), row.tags.is_some())?;
                 Ok(VirtualMachine { id: Some(id), ..row })
             })
             .collect()
@@ -34,7 +36,8 @@ impl Client {
             self.rows(operation, "microsoft.network/networkinterfaces", group).await?;
         rows.into_iter()
             .map(|row| {
-                let id = checked("network interface", row.id.as_deref(), row.name.as_deref(), row.tags.is_some())?;
+                let id =
+                    checked("network interface", row.id.as_deref(), row.name.as_deref(), row.tags.is_some())?;
                 Ok(NetworkInterface { id: Some(id), ..row })
             })
             .collect()
@@ -119,7 +122,8 @@ mod tests {
     // azure.md 25.8: ARG rows
     #[test]
     fn rows_without_id_name_or_tags_are_errors_and_ids_end_in_lower_case() {
-        let id = checked("virtual machine", Some("/Subscriptions/S/virtualMachines/AKS-A"), Some("AKS-A"), true);
+        let id =
+            checked("virtual machine", Some("/Subscriptions/S/virtualMachines/AKS-A"), Some("AKS-A"), true);
         assert_eq!(id.unwrap(), "/Subscriptions/S/virtualMachines/aks-a");
         let error = checked("virtual machine", None, Some("aks-a"), false).unwrap_err();
         assert!(error.message.ends_with("the virtual machine aks-a has no id, tags"), "{error}");

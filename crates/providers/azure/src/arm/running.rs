@@ -122,7 +122,9 @@ impl Progress {
                 let place = moved.filter(|moved| matches!(moved, Place::Status(_))).unwrap_or(place);
                 match body(answer).status.as_ref().and_then(serde_json::Value::as_str) {
                     Some(state) => Ok(Self::of_state(state, place)),
-                    None => Err(Error::unreadable(&call.description(), answer, "the operation has no status")),
+                    None => {
+                        Err(Error::unreadable(&call.description(), answer, "the operation has no status"))
+                    }
                 }
             }
             Place::Location(_) => {

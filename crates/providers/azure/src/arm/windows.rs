@@ -249,7 +249,11 @@ mod tests {
     use super::*;
 
     fn bucket() -> Bucket {
-        Bucket::of(&Method::PUT, "h", "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/a")
+        Bucket::of(
+            &Method::PUT,
+            "h",
+            "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/a",
+        )
     }
 
     #[test]
@@ -289,16 +293,17 @@ mod tests {
         let pass = windows.admit(&bucket(), windows.ticket()).await.unwrap();
         let other = windows.admit(&bucket(), windows.ticket()).await.unwrap();
         pass.answered(Told::Wait(Duration::from_secs(30)));
-        let waiting = windows.admit(&bucket(), windows.ticket());
+        let bucket = bucket();
+        let waiting = windows.admit(&bucket, windows.ticket());
         let closed_again = async {
             tokio::time::sleep(Duration::from_secs(10)).await;
             other.answered(Told::Wait(Duration::from_mins(5)));
         };
         let (waited, ()) = tokio::join!(waiting, closed_again);
         assert_eq!(waited.err(), Some(Duration::from_secs(280)), "when it looks again");
-        assert_eq!(windows.admit(&bucket(), windows.ticket()).await.err(), Some(Duration::from_secs(280)));
+        assert_eq!(windows.admit(&bucket, windows.ticket()).await.err(), Some(Duration::from_secs(280)));
         tokio::time::advance(Duration::from_secs(230)).await;
-        assert!(windows.admit(&bucket(), windows.ticket()).await.is_ok());
+        assert!(windows.admit(&bucket, windows.ticket()).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -342,10 +347,15 @@ mod tests {
         let windows = Arc::new(Windows::default());
         let pass = windows.admit(&bucket(), windows.ticket()).await.unwrap();
         pass.answered(Told::Wait(Duration::from_secs(10)));
-        let impatient = windows.admit(&bucket(), windows.ticket());
+        let bucket = bucket();
+        let impatient = windows.admit(&bucket, windows.ticket());
         assert!(tokio::time::timeout(Duration::from_secs(1), impatient).await.is_err());
-        let all = join_all((0..20).map(|_| async { drop(windows.admit(&bucket(), windows.ticket()).await.unwrap()) }));
+        let all = join_all(
+            (0..20).map(|_| async { drop(windows.admit(&bucket, windows.ticket()).await.unwrap()) }),
+        );
         assert!(tokio::time::timeout(Duration::from_secs(12), all).await.is_ok());
-        assert!(windows.buckets.lock().values().all(|state| state.under_way == 0 && state.waiting.is_empty()));
+        assert!(
+            windows.buckets.lock().values().all(|state| state.under_way == 0 && state.waiting.is_empty())
+        );
     }
 }

@@ -76,7 +76,12 @@ impl Cached {
     }
 
     /// Keeps what came of asking.
-    fn keep(&self, scope: &str, asked: &Asked, answer: Result<Token, TokenError>) -> Result<Token, TokenError> {
+    fn keep(
+        &self,
+        scope: &str,
+        asked: &Asked,
+        answer: Result<Token, TokenError>,
+    ) -> Result<Token, TokenError> {
         let now = self.clock.now();
         let latest = self.longest.map_or(Timestamp::MAX, |longest| after(now, longest));
         let answer = answer.map(|token| Token { expires: token.expires.min(latest), ..token });

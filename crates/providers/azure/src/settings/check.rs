@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
-use api::names::flags::{self as core, Flag, azure as flags};
+use api::names::flags::{self as common, Flag, azure as flags};
 use regex::Regex;
 use runtime::settings::Settings;
 use units::GoDuration;
@@ -27,7 +27,8 @@ static ENCRYPTION: Pattern = LazyLock::new(|| {
     .ok()
 });
 static USER: Pattern = LazyLock::new(|| Regex::new(r"^[A-Za-z][-A-Za-z0-9_]*$").ok());
-static UUID: Pattern = LazyLock::new(|| Regex::new(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$").ok());
+static UUID: Pattern =
+    LazyLock::new(|| Regex::new(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$").ok());
 
 fn is(pattern: &Pattern, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
@@ -52,8 +53,8 @@ fn required(read: &AzureSettings, wrong: &mut Vec<String>) {
         (flags::SSH_PUBLIC_KEY.flag, read.ssh_public_key.is_empty()),
         (flags::VNET_SUBNET_ID.flag, read.vnet_subnet_id.is_empty()),
         (flags::NODE_RESOURCE_GROUP.flag, read.node_resource_group.is_empty()),
-        (core::AZURE_SUBSCRIPTION_ID, read.subscription_id.is_empty()),
-        (core::LOCATION, read.location.is_empty()),
+        (common::AZURE_SUBSCRIPTION_ID, read.subscription_id.is_empty()),
+        (common::LOCATION, read.location.is_empty()),
     ];
     let missing = needed.iter().filter(|(_, missing)| *missing);
     wrong.extend(missing.map(|(name, _)| format!("missing field, {name}")));
@@ -74,7 +75,8 @@ fn network(read: &AzureSettings, wrong: &mut Vec<String>) {
     one_of(&flags::NETWORK_PLUGIN, plugin, &["azure", "none"], wrong);
     one_of(&flags::NETWORK_PLUGIN_MODE, mode, &["overlay", ""], wrong);
     if plugin == "none" && !mode.is_empty() {
-        wrong.push(format!("network-plugin-mode {mode:?} is invalid, expected none with network-plugin none"));
+        wrong
+            .push(format!("network-plugin-mode {mode:?} is invalid, expected none with network-plugin none"));
     }
     one_of(&flags::NETWORK_DATAPLANE, &read.network_dataplane, &["azure", "cilium", ""], wrong);
     if let Some(guid) = read.vnet_guid.as_deref().filter(|guid| !is(&UUID, guid)) {
@@ -107,13 +109,17 @@ fn modes(read: &AzureSettings, wrong: &mut Vec<String>) {
     let mode = read.provision_mode;
     let is_machine_api = mode.is_machine_api();
     if mode == ProvisionMode::BootstrappingClient && read.nodebootstrapping_server_url.is_empty() {
-        wrong.push("nodebootstrapping-server-url is required with provision-mode bootstrappingclient".to_owned());
+        wrong.push(
+            "nodebootstrapping-server-url is required with provision-mode bootstrappingclient".to_owned(),
+        );
     }
     if is_machine_api && !read.use_sig {
         wrong.push("use-sig must be true with a provision-mode that uses AKS machines".to_owned());
     }
     if is_machine_api && read.aks_machines_pool_name.is_empty() {
-        wrong.push("aks-machines-pool-name is required with a provision-mode that uses AKS machines".to_owned());
+        wrong.push(
+            "aks-machines-pool-name is required with a provision-mode that uses AKS machines".to_owned(),
+        );
     }
     if (is_machine_api || read.use_sig) && read.sig_subscription_id.is_empty() {
         wrong.push("sig-subscription-id is required with use-sig".to_owned());
@@ -127,7 +133,7 @@ fn modes(read: &AzureSettings, wrong: &mut Vec<String>) {
     let manages_machines = read.manage_existing_aks_machines && !read.aks_machines_pool_name.is_empty();
     let asks_aks = is_machine_api || manages_machines || mode == ProvisionMode::BootstrappingClient;
     if asks_aks && read.cluster_resource_group.is_empty() {
-        wrong.push(format!("missing field, {}: AKS is asked about the cluster", core::ARM_RESOURCE_GROUP));
+        wrong.push(format!("missing field, {}: AKS is asked about the cluster", common::ARM_RESOURCE_GROUP));
     }
 }
 
@@ -151,7 +157,8 @@ fn one_of(flag: &Flag, value: &str, known: &[&str], wrong: &mut Vec<String>) {
     if known.contains(&value) {
         return;
     }
-    let known: Vec<&str> = known.iter().map(|known| if known.is_empty() { "nothing" } else { known }).collect();
+    let known: Vec<&str> =
+        known.iter().map(|known| if known.is_empty() { "nothing" } else { known }).collect();
     wrong.push(format!("{} {value:?} is not supported, expected {}", flag.flag, known.join(" or ")));
 }
 

@@ -23,7 +23,9 @@ pub(super) fn read(text: &str, wrong: &mut Vec<String>) -> BTreeMap<String, Stri
             ));
         }
         if value.chars().count() > LONGEST_VALUE {
-            wrong.push(format!("{flag} has a value for {key:?} that is longer than {LONGEST_VALUE} characters"));
+            wrong.push(format!(
+                "{flag} has a value for {key:?} that is longer than {LONGEST_VALUE} characters"
+            ));
         }
         if tags.keys().any(|known| known.to_lowercase() == key.to_lowercase()) {
             wrong.push(format!("{flag} has the key {key:?} twice; upper and lower case are the same"));

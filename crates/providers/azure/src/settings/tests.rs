@@ -6,7 +6,8 @@ use runtime::settings::Command;
 
 use super::*;
 
-const SUBNET: &str = "/subscriptions/s/resourceGroups/MC_g/providers/Microsoft.Network/virtualNetworks/v/subnets/n";
+const SUBNET: &str =
+    "/subscriptions/s/resourceGroups/MC_g/providers/Microsoft.Network/virtualNetworks/v/subnets/n";
 const DISKS: &str = "/subscriptions/s/resourceGroups/g/providers/microsoft.compute/diskencryptionsets/d";
 
 /// The least that must be said.
@@ -24,12 +25,15 @@ fn least() -> Vec<(&'static str, &'static str)> {
 }
 
 fn read(arguments: &[&str], variables: &[(&str, &str)]) -> Result<AzureSettings, String> {
-    let variable =
-        |name: &str| variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let variable = |name: &str| {
+        variables.iter().rfind(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
     let arguments = arguments.iter().map(|argument| (*argument).to_owned());
     match Settings::parse(Provider::Azure, arguments, variable) {
-        Ok(Command::Run(settings)) => AzureSettings::new(&settings, variable, |_| Err("no such file".to_owned()))
-            .map_err(|error| error.to_string()),
+        Ok(Command::Run(settings)) => {
+            AzureSettings::new(&settings, variable, |_| Err("no such file".to_owned()))
+                .map_err(|error| error.to_string())
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -103,18 +107,27 @@ fn a_variable_that_is_empty_is_set() {
 fn each_value_that_cannot_be_is_named_with_what_is_accepted() {
     let rows: &[(&[(&'static str, &'static str)], &str)] = &[
         (&[("CLUSTER_ENDPOINT", "c.example")], "\"c.example\" is not a valid cluster-endpoint URL"),
-        (&[("VNET_SUBNET_ID", "/subscriptions/s/subnets/n")], "vnet-subnet-id \"/subscriptions/s/subnets/n\""),
+        (
+            &[("VNET_SUBNET_ID", "/subscriptions/s/subnets/n")],
+            "vnet-subnet-id \"/subscriptions/s/subnets/n\"",
+        ),
         (&[("VM_MEMORY_OVERHEAD_PERCENT", "-0.1")], "vm-memory-overhead-percent cannot be negative"),
         (&[("LINUX_ADMIN_USERNAME", "1a")], "linux-admin-username \"1a\""),
         (&[("LINUX_ADMIN_USERNAME", "a23456789012345678901234567890123")], "at most 32 characters"),
-        (&[("NETWORK_PLUGIN", "kubenet")], "network-plugin \"kubenet\" is not supported, expected azure or none"),
+        (
+            &[("NETWORK_PLUGIN", "kubenet")],
+            "network-plugin \"kubenet\" is not supported, expected azure or none",
+        ),
         (&[("NETWORK_PLUGIN_MODE", "bridge")], "expected overlay or nothing"),
         (&[("NETWORK_PLUGIN", "none")], "network-plugin-mode \"overlay\" is invalid, expected none"),
         (&[("NETWORK_DATAPLANE", "ebpf")], "expected azure or cilium or nothing"),
         (&[("DNS_SERVICE_IP", "10.0.0")], "dns-service-ip \"10.0.0\""),
         (&[("VNET_GUID", "1-2")], "vnet-guid \"1-2\""),
         (&[("KUBELET_IDENTITY_CLIENT_ID", "me")], "kubelet-identity-client-id \"me\""),
-        (&[("PROVISION_MODE", "auto")], "provision-mode \"auto\" is not supported, expected aksscriptless or"),
+        (
+            &[("PROVISION_MODE", "auto")],
+            "provision-mode \"auto\" is not supported, expected aksscriptless or",
+        ),
         (&[("PROVISION_MODE", "bootstrappingclient")], "nodebootstrapping-server-url is required"),
         (&[("PROVISION_MODE", "bootstrappingclient")], "missing field, ARM_RESOURCE_GROUP"),
         (&[("PROVISION_MODE", "aksmachineapi")], "use-sig must be true"),
@@ -138,7 +151,12 @@ fn each_value_that_cannot_be_is_named_with_what_is_accepted() {
 
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
-    let error = with(&[("NETWORK_PLUGIN", "kubenet"), ("DNS_SERVICE_IP", "x"), ("ADDITIONAL_TAGS", "a"), ("ARM_CLOUD", "Moon")]);
+    let error = with(&[
+        ("NETWORK_PLUGIN", "kubenet"),
+        ("DNS_SERVICE_IP", "x"),
+        ("ADDITIONAL_TAGS", "a"),
+        ("ARM_CLOUD", "Moon"),
+    ]);
     let error = error.unwrap_err();
     for part in ["network-plugin", "dns-service-ip", "additional-tags", "ARM_CLOUD"] {
         assert!(error.contains(part), "{error}");
@@ -196,7 +214,8 @@ fn batches_are_looked_at_only_where_there_are_any() {
 #[test]
 fn tags_are_read_with_their_limits() {
     let settings = with(&[("ADDITIONAL_TAGS", "team=a b, cost center = 1=2 ,empty=")]).unwrap();
-    let tags: Vec<_> = settings.additional_tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let tags: Vec<_> =
+        settings.additional_tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     assert_eq!(tags, [("cost center", "1=2"), ("empty", ""), ("team", "a b")]);
     let mut wrong = Vec::new();
     tags::read(&format!("{}={}", "k".repeat(512), "v".repeat(256)), &mut wrong);

@@ -5,7 +5,8 @@ use super::super::types::vm::VirtualMachine;
 use super::super::{Client, MachinePool};
 use super::*;
 
-const POLL: &str = "https://management.azure.com/subscriptions/sub/providers/Microsoft.Compute/locations/l/operations/o";
+const POLL: &str =
+    "https://management.azure.com/subscriptions/sub/providers/Microsoft.Compute/locations/l/operations/o";
 
 fn polled(body: &str) -> Answer {
     answer(200, &[], body)
@@ -22,7 +23,8 @@ async fn delete(client: &Client) -> Result<(), Error> {
 
 /// When what was asked, without what is the same for all.
 fn asked(script: &Script) -> Vec<String> {
-    let short = |line: String| line.replace("/subscriptions/sub", "").replace("/providers/Microsoft.Compute", "");
+    let short =
+        |line: String| line.replace("/subscriptions/sub", "").replace("/providers/Microsoft.Compute", "");
     script.asked().into_iter().map(short).collect()
 }
 
@@ -31,7 +33,11 @@ fn asked(script: &Script) -> Vec<String> {
 async fn a_status_is_looked_at_until_it_is_an_end_and_then_the_result_is_fetched() {
     for name in ["azure-asyncoperation", "operation-location"] {
         let script = Script::new([
-            answer(201, &[(name, POLL), ("location", "http://never/")], r#"{"properties":{"provisioningState":"Creating"}}"#),
+            answer(
+                201,
+                &[(name, POLL), ("location", "http://never/")],
+                r#"{"properties":{"provisioningState":"Creating"}}"#,
+            ),
             polled(r#"{"status":"InProgress"}"#),
             polled(r#"{"status":"SomethingNew"}"#),
             polled(r#"{"status":"Succeeded"}"#),
@@ -54,7 +60,10 @@ async fn a_status_is_looked_at_until_it_is_an_end_and_then_the_result_is_fetched
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_need_the_result_does_not_ask_for_it() {
-    let script = Script::new([answer(201, &[("azure-asyncoperation", POLL)], ""), polled(r#"{"status":"Succeeded"}"#)]);
+    let script = Script::new([
+        answer(201, &[("azure-asyncoperation", POLL)], ""),
+        polled(r#"{"status":"Succeeded"}"#),
+    ]);
     let running = script.client().put_virtual_machine("g", "a", &VirtualMachine::default()).await.unwrap();
     // The client may be gone, and another task may wait.
     tokio::spawn(running.done()).await.unwrap().unwrap();
@@ -133,7 +142,8 @@ async fn an_operation_that_fails_says_so_as_a_refused_request_does() {
     ]);
     let error = put(&script.client()).await.unwrap_err();
     assert_eq!(error.to_string(), "PUT virtualMachines/a, 200, AllocationFailed: no room (correlation id c)");
-    let script = Script::new([answer(201, &[("azure-asyncoperation", POLL)], ""), polled(r#"{"status":"Canceled"}"#)]);
+    let script =
+        Script::new([answer(201, &[("azure-asyncoperation", POLL)], ""), polled(r#"{"status":"Canceled"}"#)]);
     assert_eq!(put(&script.client()).await.unwrap_err().code, "Canceled");
 }
 

@@ -165,10 +165,4 @@ pub struct RetailPrice {
     /// Dollars for an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retail_price: Option<f64>,
-    /// From when the price holds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub effective_start_date: Option<String>,
-    /// Whether it is what the meter is mainly sold as.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub is_primary_meter_region: Option<bool>,
 }

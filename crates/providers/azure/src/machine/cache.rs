@@ -1,0 +1,191 @@
+//! Machines as they were a moment ago, so that many launches wait with one list.
+//!
+//! ```text
+//!   list ─► replace ─┐                      ┌─ Fresh: the machine
+//!   get ──► put ─────┼─► Cache ─► look ─────┼─ Absent: the list is fresh and does not have it
+//!   delete ► forget ─┘                      └─ Stale: ask for another list, or for the machine
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::state::{Progress, progress};
+use crate::arm::types::machine::Machine;
+
+/// How long what is kept counts.
+pub const FRESH: Duration = Duration::from_secs(30);
+
+/// How often a launch looks at its machine.
+pub const LOOK: Duration = Duration::from_secs(5);
+
+/// How long a launch waits for its machine at most.
+pub const LONGEST_WAIT: Duration = Duration::from_mins(15);
+
+/// What is known about a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Looked<'a> {
+    /// It was so a moment ago.
+    Fresh(&'a Machine),
+    /// It was not there a moment ago.
+    Absent,
+    /// Nothing that is new enough.
+    Stale,
+}
+
+/// What a launch that waits for its machine does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Looks again a little later.
+    Wait,
+    /// Asks Azure for the machine, which seems to be gone.
+    Confirm,
+    /// Goes on: the machine is made, or never will be.
+    End(Progress),
+}
+
+/// Machines by their name, with when that was known.
+#[derive(Clone, Debug, Default)]
+pub struct Cache {
+    machines: BTreeMap<String, (Machine, Timestamp)>,
+    listed: Option<Timestamp>,
+}
+
+impl Cache {
+    /// Takes over a list that was asked for at a time. What is known since then stays.
+    pub fn replace(&mut self, list: Vec<Machine>, asked: Timestamp) {
+        self.machines.retain(|_, (_, known)| *known >= asked);
+        for machine in list {
+            if let Some(name) = own_name(&machine) {
+                self.machines.entry(name).or_insert((machine, asked));
+            }
+        }
+        self.listed = Some(asked);
+    }
+
+    /// Takes over one machine.
+    pub fn put(&mut self, machine: Machine, now: Timestamp) {
+        if let Some(name) = own_name(&machine) {
+            self.machines.insert(name, (machine, now));
+        }
+    }
+
+    /// Forgets a machine that is being changed or deleted: the next look asks for it.
+    pub fn forget(&mut self, name: &str) {
+        self.machines.remove(name);
+        self.listed = None;
+    }
+
+    /// What is known about a machine.
+    pub fn look(&self, name: &str, now: Timestamp) -> Looked<'_> {
+        match self.machines.get(name) {
+            Some((machine, known)) if is_fresh(*known, now) => Looked::Fresh(machine),
+            None if self.is_fresh(now) => Looked::Absent,
+            _ => Looked::Stale,
+        }
+    }
+
+    /// Whether the list is new enough; if not, another one should be asked for.
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.listed.is_some_and(|listed| is_fresh(listed, now))
+    }
+}
+
+fn is_fresh(known: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(known) < SignedDuration::try_from(FRESH).unwrap_or(SignedDuration::MAX)
+}
+
+/// The name of a machine; AKS puts the pool's before it.
+fn own_name(machine: &Machine) -> Option<String> {
+    let name = machine.name.as_deref()?.rsplit('/').next()?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// What a launch does that has waited for some time.
+pub fn step(looked: Looked<'_>, waited: Duration) -> Step {
+    if waited >= LONGEST_WAIT {
+        let minutes = LONGEST_WAIT.as_secs() / 60;
+        return Step::End(Progress::Over(format!("the AKS machine was not made within {minutes} minutes")));
+    }
+    match looked {
+        Looked::Stale => Step::Wait,
+        Looked::Absent => Step::Confirm,
+        Looked::Fresh(machine) => match progress(machine) {
+            Progress::Continues | Progress::Unclear(_) => Step::Wait,
+            end => Step::End(end),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+
+    fn later(seconds: i64) -> Timestamp {
+        NOW + SignedDuration::from_secs(seconds)
+    }
+
+    fn machine(name: &str, state: &str) -> Machine {
+        serde_json::from_value(json!({"name": name, "properties": {"provisioningState": state}})).unwrap()
+    }
+
+    // azure.md 11.5, 25.8: fresh, stale, miss
+    #[test]
+    fn what_is_known_counts_for_half_a_minute() {
+        let mut cache = Cache::default();
+        assert_eq!(cache.look("a", NOW), Looked::Stale);
+        cache.replace(vec![machine("pool/a", "Creating")], NOW);
+        assert!(matches!(cache.look("a", later(29)), Looked::Fresh(_)));
+        assert_eq!(cache.look("b", later(29)), Looked::Absent);
+        assert_eq!(cache.look("a", later(30)), Looked::Stale);
+        assert_eq!(cache.look("b", later(30)), Looked::Stale);
+        assert!(cache.is_fresh(later(29)) && !cache.is_fresh(later(30)));
+    }
+
+    // azure.md 11.5: direct GET is stored; Update/Delete invalidate the entry
+    #[test]
+    fn a_machine_that_was_asked_for_is_known_and_one_that_is_changed_is_not() {
+        let mut cache = Cache::default();
+        cache.put(machine("a", "Creating"), NOW);
+        assert!(matches!(cache.look("a", NOW), Looked::Fresh(_)));
+        cache.replace(vec![machine("a", "Creating"), machine("b", "Succeeded")], NOW);
+        cache.forget("a");
+        assert_eq!(cache.look("a", NOW), Looked::Stale);
+        assert!(matches!(cache.look("b", NOW), Looked::Fresh(_)));
+    }
+
+    #[test]
+    fn a_list_does_not_undo_what_was_learned_while_it_was_on_its_way() {
+        let mut cache = Cache::default();
+        cache.put(machine("new", "Creating"), later(1));
+        cache.put(machine("old", "Creating"), later(-1));
+        cache.put(machine("both", "Succeeded"), later(2));
+        cache.replace(vec![machine("both", "Creating")], NOW);
+        assert!(matches!(cache.look("new", later(3)), Looked::Fresh(_)));
+        assert_eq!(cache.look("old", later(3)), Looked::Absent);
+        let Looked::Fresh(both) = cache.look("both", later(3)) else { panic!() };
+        assert_eq!(progress(both), Progress::Done);
+    }
+
+    // azure.md 11.5, 25.8: poll success, failure, not found
+    #[test]
+    fn a_launch_waits_until_its_machine_is_made_or_never_will_be() {
+        let after = Duration::from_secs(60);
+        let of = |state: &str| step(Looked::Fresh(&machine("m", state)), after);
+        assert_eq!(
+            (of("Creating"), of("Odd"), of("Succeeded")),
+            (Step::Wait, Step::Wait, Step::End(Progress::Done))
+        );
+        assert!(matches!(of("Deleting"), Step::End(Progress::Over(_))));
+        assert_eq!(step(Looked::Stale, after), Step::Wait);
+        assert_eq!(step(Looked::Absent, after), Step::Confirm);
+        assert!(
+            matches!(step(Looked::Stale, LONGEST_WAIT), Step::End(Progress::Over(text)) if text.contains("15 minutes"))
+        );
+    }
+}
