@@ -5,6 +5,10 @@
 
 #[cfg(feature = "aws")]
 mod aws_start;
+#[cfg(feature = "azure")]
+mod azure_start;
+#[cfg(any(feature = "aws", feature = "azure"))]
+mod ca_bundle;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -159,13 +163,14 @@ async fn cloud(
             (Arc::new(kwok), controllers)
         }
         #[cfg(feature = "aws")]
-        Provider::Aws => aws_start::start(parts, aws_start::ca_bundle(config)).await?,
-        #[cfg(not(feature = "aws"))]
-        Provider::Aws => {
+        Provider::Aws => aws_start::start(parts, ca_bundle::of(config)).await?,
+        #[cfg(feature = "azure")]
+        Provider::Azure => azure_start::start(parts, ca_bundle::of(config)).await?,
+        #[cfg(not(all(feature = "aws", feature = "azure")))]
+        other => {
             let _ = config;
-            bail!("provider aws is not in this build: expected kwok")
+            bail!("provider {other} is not in this build")
         }
-        Provider::Azure => bail!("provider azure is not in this build: expected kwok or aws"),
     };
     Ok((Arc::new(Measured::new(cloud, parts.metrics.clone())), of_cloud))
 }

@@ -214,6 +214,8 @@ pub mod azure {
         INSTANCE_TYPE = "instancetype";
         /// Fetches quotas.
         QUOTA = "quota";
+        /// Fetches prices.
+        PRICING = "pricing";
         /// Publishes the conditions of AKSNodeClasses.
         STATUS_NODE_CLASS = "operatorpkg.aksnodeclass.status";
     }

@@ -258,6 +258,14 @@ pub mod azure {
         DISK_ENCRYPTION_SET_RBAC_MISSING = "DiskEncryptionSetRBACMissing";
         /// It could not be found out whether nodes can have a DNS cache.
         CHECKING_CLUSTER_REQUIREMENTS_FAILED = "CheckingClusterRequirementsFailed";
+        /// The cluster has a service principal in place of a managed identity.
+        SERVICE_PRINCIPAL_UNSUPPORTED = "ServicePrincipalUnsupported";
+        /// Nodes of the cluster's network plugin cannot be created.
+        NETWORK_PLUGIN_UNSUPPORTED = "NetworkPluginUnsupported";
+        /// Nodes of the cluster's network policy engine cannot be created.
+        NETWORK_POLICY_UNSUPPORTED = "NetworkPolicyUnsupported";
+        /// Nodes with IPv6 addresses cannot be created.
+        IP_FAMILY_UNSUPPORTED = "IPFamilyUnsupported";
     }
 
     define! {

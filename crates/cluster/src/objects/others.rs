@@ -112,6 +112,9 @@ pub struct NodeInfo {
     /// Changes with every boot.
     #[serde(rename = "bootID", deserialize_with = "nullable")]
     pub boot_id: Box<str>,
+    /// The version of its kubelet, such as `v1.34.2`.
+    #[serde(rename = "kubeletVersion", deserialize_with = "nullable")]
+    pub kubelet_version: Box<str>,
 }
 
 part! {

@@ -1,0 +1,78 @@
+//! Machines and network interfaces that nobody needs any more.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::vm::{Instance, vm_name};
+
+/// How long the claim of a machine may take to learn of it.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
+
+/// Machines that are to be deleted, because no claim has their provider ID. Machines must have been listed before
+/// claims, so that none is missed that was created in between. One whose age nobody knows is new.
+pub fn machines<'a>(all: &'a [Instance], claimed: &BTreeSet<&str>, now: Timestamp) -> Vec<&'a Instance> {
+    all.iter()
+        .filter(|machine| !machine.is_deleting && machine.node_pool.is_some())
+        .filter(|machine| machine.created.is_some_and(|created| now.duration_since(created) > PATIENCE))
+        .filter(|machine| !claimed.contains(machine.provider_id.as_str()))
+        .collect()
+}
+
+/// Network interfaces that are to be deleted: those of no machine and of no claim. All names in lower case.
+pub fn interfaces<'a>(
+    all: impl IntoIterator<Item = &'a str>,
+    machines: &BTreeSet<String>,
+    claims: impl IntoIterator<Item = &'a str>,
+) -> Vec<&'a str> {
+    let claimed: BTreeSet<String> = claims.into_iter().map(|name| vm_name(name).to_lowercase()).collect();
+    all.into_iter().filter(|name| !machines.contains(*name) && !claimed.contains(*name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::constant(1_000_000, 0);
+
+    fn machine(id: &str, age: i64) -> Instance {
+        Instance {
+            name: id.to_owned(),
+            provider_id: id.to_owned(),
+            size: String::new(),
+            zone: "0".to_owned(),
+            capacity_type: "on-demand",
+            image_id: String::new(),
+            created: Timestamp::from_second(1_000_000 - age).ok(),
+            is_deleting: false,
+            node_pool: Some("pool".to_owned()),
+            ultra_ssd: false,
+            tags: std::collections::BTreeMap::new(),
+            machine_id: None,
+        }
+    }
+
+    // azure.md 15.4, 25.8
+    #[test]
+    fn a_machine_without_a_claim_has_five_minutes() {
+        let all = [
+            machine("old", 301),
+            machine("young", 300),
+            machine("claimed", 1000),
+            Instance { is_deleting: true, ..machine("going", 1000) },
+            Instance { created: None, ..machine("of unknown age", 0) },
+            Instance { node_pool: None, ..machine("of somebody else", 1000) },
+        ];
+        let found = machines(&all, &["claimed"].into(), NOW);
+        let ids: Vec<&str> = found.iter().map(|each| each.provider_id.as_str()).collect();
+        assert_eq!(ids, ["old"]);
+    }
+
+    // azure.md 15.5, 25.8
+    #[test]
+    fn interfaces_of_machines_and_of_claims_stay() {
+        let all = ["aks-with-machine", "aks-with-claim", "aks-left", "aks-other"];
+        let machines = ["aks-with-machine".to_owned()].into();
+        assert_eq!(interfaces(all, &machines, ["with-claim", "left-not"]), ["aks-left", "aks-other"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Machines that exist: reading, deleting and changing them, whichever of Azure's interfaces made them.
+
+use std::sync::Arc;
+
+use api::azure::AKSNodeClassSpec;
+use api::nodeclaim::NodeClaim;
+use cloud::Error;
+
+use super::Inner;
+use crate::arm;
+use crate::arm::types::nic::TagsPatch;
+use crate::arm::types::vm::{Identity, VirtualMachinePatch};
+use crate::in_place::{Change, Goal, change};
+use crate::machine::{self, machine_of_vm};
+use crate::tags;
+use crate::vm::{self, BILLING_EXTENSION, COMMAND_EXTENSION, Instance, Unreadable, vm_name_of};
+
+fn other(error: &dyn std::fmt::Display) -> Error {
+    Error::Other(error.to_string())
+}
+
+/// Machines that could be read; what is wrong with one never hides the others.
+fn readable(all: impl Iterator<Item = Result<Instance, Unreadable>>) -> Vec<Instance> {
+    let told = |each: Result<Instance, Unreadable>| match each {
+        Ok(instance) => Some(instance),
+        Err(error) => {
+            tracing::error!(error = %error, "ignoring a machine");
+            None
+        }
+    };
+    all.filter_map(told).collect()
+}
+
+impl Inner {
+    /// All virtual machines of this cluster that are no AKS machines.
+    pub(crate) async fn virtual_machines(&self) -> Result<Vec<Instance>, Error> {
+        let found = self.setup.client.virtual_machines(&self.setup.settings.node_resource_group).await;
+        let found = found.map_err(|error| Error::Other(format!("listing virtual machines, {error}")))?;
+        Ok(readable(found.iter().map(|each| vm::instance(each, &self.setup.settings.location))))
+    }
+
+    /// All machines of this cluster.
+    pub(crate) async fn instances(&self) -> Result<Vec<Instance>, Error> {
+        let (vms, machines) = futures::join!(self.virtual_machines(), self.aks_machines());
+        let mut all = vms?;
+        let machines = machines.map_err(|error| Error::Other(format!("listing AKS machines, {error}")))?;
+        all.extend(readable(
+            machines.iter().map(|each| machine::instance(each, &self.setup.settings.location)),
+        ));
+        Ok(all)
+    }
+
+    /// The names of all network interfaces of this cluster that belong to no AKS machine.
+    pub(crate) async fn interfaces(&self) -> Result<Vec<String>, Error> {
+        let found = self.setup.client.network_interfaces(&self.setup.settings.node_resource_group).await;
+        let found = found.map_err(|error| Error::Other(format!("listing network interfaces, {error}")))?;
+        let names = found.into_iter().filter_map(|each| each.id);
+        Ok(names.map(|id| last_part(&id).to_lowercase()).collect())
+    }
+
+    /// The machine with a provider ID.
+    pub(crate) async fn instance(&self, provider_id: &str) -> Result<Instance, Error> {
+        let name = vm_name_of(provider_id).ok_or_else(|| {
+            Error::NotFound(format!("provider ID {provider_id:?} is not that of a virtual machine of Azure"))
+        })?;
+        if let Some(own) = machine_of_vm(name, &self.setup.settings.aks_machines_pool_name) {
+            let found = self.aks_machine(own).await;
+            let found = found.map_err(|error| not_found(&error, name))?;
+            return machine::instance(&found, &self.setup.settings.location).map_err(|error| other(&error));
+        }
+        let found = self.setup.client.virtual_machine(&self.setup.settings.node_resource_group, name).await;
+        let found = found.map_err(|error| not_found(&error, name))?;
+        vm::instance(&found, &self.setup.settings.location).map_err(|error| other(&error))
+    }
+
+    /// Starts to delete the machine of a claim; [`Error::NotFound`] once it is gone.
+    pub(crate) async fn delete_of_claim(self: &Arc<Self>, claim: &NodeClaim) -> Result<(), Error> {
+        let annotations = claim.metadata.annotations.as_ref();
+        let machine =
+            annotations.and_then(|all| all.get(api::names::annotations::azure::AKS_MACHINE_RESOURCE_ID));
+        if let Some(id) = machine {
+            return self.delete_aks_machine(last_part(id)).await;
+        }
+        let id = claim.status.as_ref().map_or("", |status| status.provider_id.as_str());
+        let name = vm_name_of(id).ok_or_else(|| {
+            Error::NotFound(format!("provider ID {id:?} is not that of a virtual machine of Azure"))
+        })?;
+        self.delete_vm(name).await
+    }
+
+    /// Starts to delete a machine.
+    pub(crate) async fn delete_instance(self: &Arc<Self>, instance: &Instance) -> Result<(), Error> {
+        match &instance.machine_id {
+            Some(id) => self.delete_aks_machine(last_part(id)).await,
+            None => {
+                let name = vm_name_of(&instance.provider_id);
+                self.delete_vm(name.ok_or_else(|| Error::NotFound(instance.provider_id.clone()))?).await
+            }
+        }
+    }
+
+    /// Starts to delete a virtual machine, and waits for its end in the background.
+    pub(crate) async fn delete_vm(self: &Arc<Self>, name: &str) -> Result<(), Error> {
+        if !self.deleting.lock().insert(name.to_owned()) {
+            return Ok(());
+        }
+        let begun = self.begin_delete_vm(name).await;
+        match begun {
+            Ok(Some(running)) => {
+                let (inner, name) = (Arc::clone(self), name.to_owned());
+                tokio::spawn(async move {
+                    match running.done().await {
+                        // It goes with the machine, unless somebody else made it.
+                        Ok(()) => inner.delete_interface_if_there(&name).await,
+                        Err(error) => {
+                            tracing::error!(vmName = name, error = %error, "failed to delete virtual machine");
+                        }
+                    }
+                    inner.deleting.lock().remove(&name);
+                });
+                Ok(())
+            }
+            begun => {
+                self.deleting.lock().remove(name);
+                begun.map(drop)
+            }
+        }
+    }
+
+    /// Asks that a virtual machine be deleted; nothing if it is on its way out already.
+    async fn begin_delete_vm(&self, name: &str) -> Result<Option<arm::Running<()>>, Error> {
+        let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
+        let found = client.virtual_machine(group, name).await.map_err(|error| not_found(&error, name))?;
+        let state = found.properties.and_then(|properties| properties.provisioning_state);
+        if state.as_deref() == Some("Deleting") {
+            return Ok(None);
+        }
+        match client.delete_virtual_machine(group, name).await {
+            Ok(running) => Ok(Some(running)),
+            Err(error) => Err(not_found(&error, name)),
+        }
+    }
+
+    /// Deletes a network interface, and waits for it.
+    pub(crate) async fn delete_interface(&self, name: &str) -> Result<(), arm::Error> {
+        let group = &self.setup.settings.node_resource_group;
+        match self.setup.client.delete_network_interface(group, name).await {
+            Ok(running) => running.done().await,
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a network interface. What is left over is collected later.
+    pub(crate) async fn delete_interface_if_there(&self, name: &str) {
+        if let Err(error) = self.delete_interface(name).await {
+            tracing::error!("networkInterface" = name, error = %error, "failed to delete network interface");
+        }
+    }
+
+    /// What the machine of a claim should have of what is changed without replacing it.
+    pub(crate) fn goal(&self, class: &AKSNodeClassSpec, claim: &NodeClaim, is_machine: bool) -> Goal {
+        let identities = if is_machine { &[][..] } else { &self.setup.settings.node_identities };
+        Goal {
+            identities: identities.iter().cloned().collect(),
+            tags: tags::of_claim(&self.setup.settings, class, claim),
+        }
+    }
+
+    /// Brings a virtual machine in line with its goal.
+    pub(crate) async fn bring_vm_in_line(&self, name: &str, goal: &Goal) -> Result<(), Error> {
+        let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
+        let found = client.virtual_machine(group, name).await.map_err(|error| not_found(&error, name))?;
+        let known = found.identity.iter().filter_map(|identity| identity.user_assigned_identities.as_ref());
+        let known: Vec<&str> = known.flat_map(|all| all.keys().map(String::as_str)).collect();
+        let change = change(goal, known, &found.tags.unwrap_or_default());
+        if change.is_empty() {
+            return Ok(());
+        }
+        self.change_vm(name, change).await.map_err(|error| other(&error))
+    }
+
+    /// Changes a virtual machine, and what has the same tags before it: should that fail, the machine still says
+    /// that something is to be done.
+    async fn change_vm(&self, name: &str, change: Change) -> Result<(), arm::Error> {
+        let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
+        if change.tags.is_some() {
+            let tags = &TagsPatch { tags: change.tags.clone() };
+            client.patch_network_interface(group, name, tags).await?;
+            let extensions = self.extensions().into_iter().map(|extension| async move {
+                match client.patch_extension(group, name, extension, tags).await {
+                    Err(error) if error.is_not_found() && extension == BILLING_EXTENSION => Ok(()),
+                    begun => begun?.done().await,
+                }
+            });
+            futures::future::try_join_all(extensions).await?;
+        }
+        let added = change.identities.into_iter().map(|id| (id, serde_json::Map::new())).collect();
+        let identity: Option<Identity> =
+            Some(added).filter(|added: &std::collections::BTreeMap<_, _>| !added.is_empty()).map(|added| {
+                Identity { kind: Some("UserAssigned".to_owned()), user_assigned_identities: Some(added) }
+            });
+        let patch = VirtualMachinePatch { tags: change.tags, identity };
+        client.patch_virtual_machine(group, name, &patch).await?.done().await
+    }
+
+    /// The extensions that machines have.
+    fn extensions(&self) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        if self.setup.settings.provision_mode == crate::settings::ProvisionMode::BootstrappingClient {
+            all.push(COMMAND_EXTENSION);
+        }
+        if self.setup.client.environment().has_billing_extension() {
+            all.push(BILLING_EXTENSION);
+        }
+        all
+    }
+}
+
+/// The last part of a resource ID.
+pub(super) fn last_part(id: &str) -> &str {
+    id.rsplit('/').next().unwrap_or(id)
+}
+
+/// What it means that a machine could not be read.
+pub(super) fn not_found(error: &arm::Error, name: &str) -> Error {
+    if error.is_machine_not_found() {
+        Error::NotFound(format!("no machine {name:?}"))
+    } else {
+        Error::Other(error.to_string())
+    }
+}

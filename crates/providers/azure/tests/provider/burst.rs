@@ -1,0 +1,77 @@
+//! Many nodes at once, while Azure has had enough of us now and then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use armdouble::{Kind, Throttle};
+use cloud::CloudProvider as _;
+use futures::StreamExt as _;
+use http::Method;
+use serde_json::json;
+
+use crate::play::{Play, claim};
+
+/// How many launches the core has under way at the same time.
+const AT_ONCE: usize = 100;
+
+/// What the issue asks for: all created, no duplicate, and how many calls a node takes.
+#[test]
+fn a_thousand_nodes_come_once_each_though_azure_throttles() {
+    const NODES: usize = 1000;
+    let mut play = Play::new();
+    play.ready_class(json!({}));
+    let window = Duration::from_secs(30);
+    play.double.throttle(Throttle::writes(Kind::VirtualMachine, 200, window));
+    play.double.throttle(Throttle::writes(Kind::NetworkInterface, 300, window));
+    play.double.throttle(Throttle::reads(Kind::VirtualMachine, 300, window));
+    play.double.forget_requests();
+    let claims: Vec<api::nodeclaim::NodeClaim> = (0..NODES)
+        .map(|number| {
+            let requirements = [("karpenter.sh/capacity-type", "In", &["on-demand"][..])];
+            serde_json::from_value(claim(&format!("pool-{number:04}"), &requirements)).unwrap()
+        })
+        .collect();
+    let azure = play.azure.clone();
+    let results: Vec<_> = play.world.block_on(async {
+        let all = claims.iter().map(|claim| {
+            let azure = &azure;
+            async move { (claim, azure.create(claim).await) }
+        });
+        futures::stream::iter(all).buffer_unordered(AT_ONCE).collect().await
+    });
+    // What was refused for now is tried again, as the core does.
+    let mut left: Vec<_> = results.into_iter().filter(|(_, result)| result.is_err()).collect();
+    let mut rounds = 0;
+    while !left.is_empty() {
+        rounds += 1;
+        assert!(rounds < 20, "{} are left, such as {:?}", left.len(), left[0].1);
+        play.pass(10);
+        let again: Vec<_> = play.world.block_on(async {
+            let all = left.iter().map(|(claim, _)| {
+                let (claim, azure) = (*claim, &azure);
+                async move { (claim, azure.create(claim).await) }
+            });
+            futures::stream::iter(all).buffer_unordered(AT_ONCE).collect().await
+        });
+        left = again.into_iter().filter(|(_, result)| result.is_err()).collect();
+    }
+    play.pass(600);
+    let names: BTreeSet<String> = play.double.names(Kind::VirtualMachine).into_iter().collect();
+    assert_eq!(names.len(), NODES);
+    assert_eq!(play.double.names(Kind::NetworkInterface).len(), NODES);
+    assert_eq!(play.double.names(Kind::Extension).len(), NODES);
+    let accepted = |kind: Kind, method: Method| {
+        let all = play.double.requests_of(&method, kind).into_iter();
+        all.filter(|each| each.status.is_some_and(|status| status < 300)).count()
+    };
+    assert_eq!(accepted(Kind::VirtualMachine, Method::PUT), NODES, "no machine was made twice");
+    assert_eq!(accepted(Kind::NetworkInterface, Method::PUT), NODES);
+    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
+    for request in play.double.requests() {
+        *calls.entry(format!("{} {:?}", request.method, request.kind)).or_default() += 1;
+    }
+    let all: usize = calls.values().sum();
+    println!("{all} calls for {NODES} nodes, {} tries again: {calls:#?}", rounds);
+    // PUT NIC, GET VM, PUT VM, PUT extension, and looks at how far each is.
+    assert!(all < NODES * 30, "{calls:#?}");
+}
