@@ -86,8 +86,8 @@ func main() {
 		}
 		if each.Status >= 200 && each.Status < 300 && len(each.Answer) > 0 && string(each.Answer) != "null" {
 			make, ok := resources[each.Kind]
-			if each.Name == "" && each.Kind != "ResourceGraph" {
-				make, ok = lists[each.Kind]
+			if list, isList := lists[each.Kind]; isList && (each.Name == "" || !ok) {
+				make, ok = list, true
 			}
 			if ok {
 				looked++

@@ -1,5 +1,7 @@
 //! What is answered, and what is refused: bodies as Azure's services write them.
 
+use std::ops::{Deref, DerefMut};
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
@@ -77,9 +79,13 @@ enum Envelope {
     Plain,
 }
 
-/// An error of Azure.
+/// An error of Azure; what it says is in [`Said`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Refusal {
+pub struct Refusal(Box<Said>);
+
+/// What an error of Azure says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
     /// The status of the answer.
     pub status: u16,
     /// The machine-readable reason.
@@ -94,10 +100,25 @@ pub struct Refusal {
     headers: Vec<(&'static str, String)>,
 }
 
+impl Deref for Refusal {
+    type Target = Said;
+
+    fn deref(&self) -> &Said {
+        &self.0
+    }
+}
+
+impl DerefMut for Refusal {
+    fn deref_mut(&mut self) -> &mut Said {
+        &mut self.0
+    }
+}
+
 impl Refusal {
     /// An error.
     pub fn new(status: u16, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status, code: code.into(), message: message.into(), ..Self::default() }
+        let said = Said { status, code: code.into(), message: message.into(), ..Said::default() };
+        Self(Box::new(said))
     }
 
     /// What it is about.

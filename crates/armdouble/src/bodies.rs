@@ -67,12 +67,11 @@ fn matches(shape: &Value, value: &Value, path: &str, of: &str) -> Result<(), Fau
             _ => wrong("Array"),
         },
         Value::String(word) => match word.as_str() {
-            "any" | "readonly" => Ok(()),
             "string" if !value.is_string() => wrong("String"),
             "int" if !value.is_i64() && !value.is_u64() => wrong("Int32"),
             "number" if !value.is_number() => wrong("Double"),
             "bool" if !value.is_boolean() => wrong("Boolean"),
-            "string" | "int" | "number" | "bool" => Ok(()),
+            "any" | "readonly" | "string" | "int" | "number" | "bool" => Ok(()),
             reference if reference.starts_with('$') => {
                 matches(&SHAPES[&reference[1..]], value, path, &reference[1..])
             }

@@ -132,10 +132,10 @@ pub(crate) fn community_versions(world: &World, call: &Call) -> Result<Answer, R
     Ok(lists::page(call, all.collect(), world.settings.page_size))
 }
 
-pub(crate) fn node_image_versions(world: &World, call: &Call) -> Result<Answer, Refusal> {
+pub(crate) fn node_image_versions(world: &World, call: &Call) -> Answer {
     let all = world.images.node_images.iter().map(|image| {
         let (os, definition, version) = image;
         json!({"os": os, "sku": definition, "version": version, "fullName": full_name(image)})
     });
-    Ok(lists::page(call, all.collect(), world.settings.page_size))
+    lists::page(call, all.collect(), world.settings.page_size)
 }

@@ -43,7 +43,7 @@ mod throttles;
 mod tokens;
 mod world;
 
-pub use answer::Refusal;
+pub use answer::{Refusal, Said};
 pub use double::Double;
 pub use failures::{Failure, Times};
 pub use gallery::Images;

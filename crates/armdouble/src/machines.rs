@@ -296,7 +296,9 @@ fn make_machine(world: &mut World, resource: &Value) {
             },
         }),
     ];
-    made.into_iter().for_each(|each| world.put(each));
+    for each in made {
+        world.put(each);
+    }
 }
 
 /// A machine is there when its virtual machine is.

@@ -18,7 +18,7 @@ pub(crate) fn get(world: &World, call: &Call) -> Result<Answer, Refusal> {
 pub(crate) fn list(world: &World, call: &Call) -> Result<Answer, Refusal> {
     // A list of something that is part of a resource needs that resource.
     let parent = call.route.parent();
-    if call.route.names.first().is_some() && world.get(&parent).is_none() {
+    if !call.route.names.is_empty() && world.get(&parent).is_none() {
         let (owner, part) = call.route.resource_type.rsplit_once('/').unwrap_or_default();
         return Err(Refusal::new(
             404,
@@ -42,24 +42,21 @@ pub(crate) fn missing(call: &Call) -> Refusal {
     Refusal::not_found(&call.route.resource_type, &names, call.route.group())
 }
 
-pub(crate) fn group(world: &World, call: &Call) -> Result<Answer, Refusal> {
+pub(crate) fn group(world: &World, call: &Call) -> Answer {
     // Whether it is there has been looked at already.
-    let group = call.route.group();
-    Ok(Answer::json(
-        200,
-        json!({
-            "id": call.route.id, "name": group, "type": "Microsoft.Resources/resourceGroups",
-            "location": world.settings.location, "properties": {"provisioningState": "Succeeded"},
-        }),
-    ))
+    let body = json!({
+        "id": call.route.id, "name": call.route.group(), "type": "Microsoft.Resources/resourceGroups",
+        "location": world.settings.location, "properties": {"provisioningState": "Succeeded"},
+    });
+    Answer::json(200, body)
 }
 
-pub(crate) fn provider(call: &Call) -> Result<Answer, Refusal> {
+pub(crate) fn provider(call: &Call) -> Answer {
     let body = json!({
         "id": call.route.id, "namespace": call.route.name(), "registrationState": "Registered",
         "resourceTypes": Value::Array(Vec::new()),
     });
-    Ok(Answer::json(200, body))
+    Answer::json(200, body)
 }
 
 pub(crate) fn unknown(call: &Call) -> Refusal {

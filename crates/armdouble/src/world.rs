@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use crate::skus::Skus;
 
 /// How long Azure keeps a network interface for the virtual machine that it was made for.
-const RESERVATION: Duration = Duration::from_secs(180);
+const RESERVATION: Duration = Duration::from_mins(3);
 
 /// What there is in this Azure. IDs are compared whatever their case.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
 //! Microsoft's own SDKs as judges of the double: what they send is understood, and what they are told is what their types
 //! say.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,7 +45,8 @@ async fn the_official_sdks_and_the_double_understand_each_other() {
     let server = tokio::spawn(double.clone().serve(listener));
     let walked = run("walk.py", &["--url", &url, "--settings", &told.to_string()]).await;
     server.abort();
-    let exchanges: String = double.requests().iter().map(|each| format!("{}\n", each.to_json())).collect();
+    let exchanges: Vec<String> = double.requests().iter().map(|each| each.to_json().to_string()).collect();
+    let exchanges = exchanges.join("\n");
     if let Err(said) = walked {
         panic!("{said}\n{exchanges}");
     }

@@ -1,7 +1,5 @@
 //! Network interfaces.
 
-use std::time::Duration;
-
 use armdouble::{Failure, Kind};
 use http::Method;
 use serde_json::{Value, json};
@@ -94,7 +92,7 @@ async fn a_refused_machine_can_keep_its_interface_too() {
     let path = azure.interface_id("aks-a");
     let told = azure.ask(Method::DELETE, &path, NETWORK, Value::Null).await;
     told.refused(400, "NicReservedForAnotherVm");
-    tokio::time::sleep(Duration::from_secs(180)).await;
+    seconds(180).await;
     azure.ask(Method::DELETE, &path, NETWORK, Value::Null).await.is(202);
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod batches;
+mod burst;
 mod catalogue;
 mod graph;
 mod interfaces;

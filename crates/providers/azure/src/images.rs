@@ -61,14 +61,13 @@ impl Family {
     pub fn of(class: &Class<'_>) -> Self {
         let version = class.kubernetes_version;
         match class.spec.image_family.unwrap_or(ImageFamily::Ubuntu) {
-            ImageFamily::Ubuntu2204 => Self::Ubuntu2204,
             ImageFamily::Ubuntu2404 => Self::Ubuntu2404,
             ImageFamily::AzureLinux if version::is_at_least(version, 32) => Self::AzureLinux3,
             ImageFamily::AzureLinux => Self::AzureLinux2,
             ImageFamily::Ubuntu if class.is_trusted_launch() => Self::Ubuntu2204,
             ImageFamily::Ubuntu if class.is_fips() => Self::Ubuntu2004,
             ImageFamily::Ubuntu if version::is_at_least(version, 34) => Self::Ubuntu2404,
-            ImageFamily::Ubuntu => Self::Ubuntu2204,
+            ImageFamily::Ubuntu | ImageFamily::Ubuntu2204 => Self::Ubuntu2204,
         }
     }
 

@@ -158,8 +158,13 @@ fn usable<'a>(
     skipped: &mut Vec<Skipped<'a>>,
 ) -> Vec<&'a Offering> {
     let mut skip = |offering, reason| skipped.push(Skipped { instance_type: &each.name, offering, reason });
+    // A claim names the types it was planned for, which are a few of many: others need no closer look.
+    let name = each.requirements.iter().find(|label| label.key == labels::INSTANCE_TYPE);
+    let is_named = name.is_none_or(|name| request.wanted.admits(std::slice::from_ref(name)));
     // Some labels of a type follow from what could be had: about those, the offerings say more.
-    if !request.wanted.admits(&each.requirements) && !request.wanted.admits(&of_the_type_alone(each)) {
+    if !is_named
+        || (!request.wanted.admits(&each.requirements) && !request.wanted.admits(&of_the_type_alone(each)))
+    {
         skip(None, Reason::Requirements);
         return Vec::new();
     }

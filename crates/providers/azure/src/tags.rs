@@ -78,7 +78,7 @@ fn sorted(value: &Value) -> Value {
     let Value::Object(entries) = value else { return value.clone() };
     let mut entries: Vec<(&String, Value)> =
         entries.iter().map(|(key, value)| (key, sorted(value))).collect();
-    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    entries.sort_by_key(|(key, _)| *key);
     Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), value)).collect())
 }
 

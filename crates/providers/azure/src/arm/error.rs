@@ -25,7 +25,7 @@ pub struct Error {
     /// What it consists of, if Azure said so.
     pub details: Vec<Detail>,
     /// By which Azure's support finds the request.
-    pub correlation_id: Option<String>,
+    pub correlation_id: Option<Box<str>>,
 }
 
 /// A part of a refusal.
@@ -162,8 +162,8 @@ impl Error {
     }
 }
 
-fn correlation_id(headers: &HeaderMap) -> Option<String> {
-    CORRELATION.iter().find_map(|name| header(headers, name))
+fn correlation_id(headers: &HeaderMap) -> Option<Box<str>> {
+    CORRELATION.iter().find_map(|name| header(headers, name)).map(String::into_boxed_str)
 }
 
 /// The text of a header that is there and not empty.

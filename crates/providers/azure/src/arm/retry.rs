@@ -14,7 +14,7 @@ const RETRIES: u32 = 3;
 /// The first wait; later ones are longer.
 const FIRST: Duration = Duration::from_millis(800);
 /// Nobody waits longer than this for one answer; who is told to, gives up.
-pub(super) const LONGEST: Duration = Duration::from_secs(60);
+pub(super) const LONGEST: Duration = Duration::from_mins(1);
 
 /// What came of one attempt.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +48,11 @@ pub(super) fn told(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
         return Some(Duration::from_millis(millis)).filter(|wait| !wait.is_zero());
     }
     let text = header(headers, "retry-after")?;
-    let wait = match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok()?,
-        Err(_) => {
-            let until = jiff::fmt::rfc2822::parse(&text).ok()?.timestamp();
-            Duration::try_from(until.duration_since(now)).ok()?
-        }
+    let wait = if let Ok(seconds) = text.parse::<f64>() {
+        Duration::try_from_secs_f64(seconds).ok()?
+    } else {
+        let until = jiff::fmt::rfc2822::parse(&text).ok()?.timestamp();
+        Duration::try_from(until.duration_since(now)).ok()?
     };
     (!wait.is_zero()).then_some(wait)
 }

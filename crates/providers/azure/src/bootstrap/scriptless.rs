@@ -59,10 +59,10 @@ pub fn script(launch: &Launch<'_>) -> Result<String, BootstrapError> {
     for (name, value) in variables.bare {
         // The policy of the network may be empty, and has always been in quotes.
         let value = if name == "NETWORK_POLICY" { shell::quoted(&value) } else { shell::bare(&value) };
-        text += &format!("{name}={value}\n");
+        text.extend([name, "=", &value, "\n"]);
     }
     for (name, value) in variables.quoted {
-        text += &format!("{name}={}\n", shell::quoted(&value));
+        text.extend([name, "=", &shell::quoted(&value), "\n"]);
     }
     text += END;
     Ok(text)

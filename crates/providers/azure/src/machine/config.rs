@@ -93,12 +93,12 @@ fn sysctls(own: &SysctlConfiguration) -> Sysctls {
 /// The DNS cache of a NodeClass that asks for one. AKS is never told what is preferred, only what was decided.
 pub fn local_dns_profile(class: &Class<'_>) -> Option<LocalDnsProfile> {
     let dns = class.spec.local_dns.as_ref()?;
-    let mode = match dns.mode {
-        LocalDnsMode::Required => LocalDnsMode::Required,
-        LocalDnsMode::Disabled => LocalDnsMode::Disabled,
-        LocalDnsMode::Preferred if class.has_local_dns => LocalDnsMode::Required,
-        LocalDnsMode::Preferred => LocalDnsMode::Disabled,
+    let is_required = match dns.mode {
+        LocalDnsMode::Required => true,
+        LocalDnsMode::Disabled => false,
+        LocalDnsMode::Preferred => class.has_local_dns,
     };
+    let mode = if is_required { LocalDnsMode::Required } else { LocalDnsMode::Disabled };
     let overrides = |all: &[LocalDnsZoneOverride]| -> BTreeMap<String, LocalDnsOverride> {
         all.iter().map(|zone| (zone.zone.clone(), zone_override(zone))).collect()
     };

@@ -1,6 +1,7 @@
 //! The client against the double: every operation of azure.md section 24, in every form that it can take.
 
 mod support;
+mod table;
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ async fn what_a_region_has_can_be_listed_page_by_page() {
     assert!(skus.iter().any(|sku| sku.name.as_deref() == Some("Standard_D2s_v3")), "{}", skus.len());
     assert!(!world.client.usages(LOCATION).await.unwrap().is_empty());
     let gallery = "AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2";
-    let versions = world.client.community_image_versions(LOCATION, gallery, "2204gen2containerd").await.unwrap();
+    let versions =
+        world.client.community_image_versions(LOCATION, gallery, "2204gen2containerd").await.unwrap();
     assert_eq!(versions.len(), 2);
     assert!(world.client.node_image_versions(LOCATION).await.unwrap().len() > 7);
 }
@@ -33,7 +35,8 @@ async fn a_machine_is_made_changed_and_deleted_with_everything_that_belongs_to_i
     let World { client, double, group } = &World::new();
     let interface = world_interface(client, group).await;
     assert_eq!(interface, "aks-a");
-    let running = client.put_virtual_machine(group, "aks-a", &support::machine(double, "aks-a")).await.unwrap();
+    let running =
+        client.put_virtual_machine(group, "aks-a", &support::machine(double, "aks-a")).await.unwrap();
     assert_eq!(running.accepted().unwrap().name.as_deref(), Some("aks-a"));
     let machine = running.wait().await.unwrap();
     assert_eq!(machine.properties.unwrap().provisioning_state.as_deref(), Some("Succeeded"));
@@ -63,8 +66,9 @@ async fn a_machine_is_made_changed_and_deleted_with_everything_that_belongs_to_i
 }
 
 async fn world_interface(client: &Client, group: &str) -> String {
-    let running = client.put_network_interface(group, "aks-a", &support::interface("aks-a")).await.unwrap();
-    running.wait().await.unwrap().name.unwrap()
+    let running = client.put_network_interface(group, "aks-a", &support::interface("aks-a")).await;
+    let made = running.expect("it is accepted").wait().await.expect("it is made");
+    made.name.expect("it has a name")
 }
 
 // azure.md 24, rows 13 to 15
@@ -82,7 +86,8 @@ async fn what_surrounds_machines_can_be_looked_at() {
     assert!(client.subnet(&format!("{subnet}-2")).await.unwrap_err().is_not_found());
     let keys = double.change(|azure| azure.settings.node_id("Microsoft.Compute/diskEncryptionSets", "d"));
     assert!(client.disk_encryption_set(&keys).await.unwrap_err().is_not_found());
-    let forbidden = Failure::of(Method::GET, Kind::DiskEncryptionSet).at_once(403, "AuthorizationFailed", "no");
+    let forbidden =
+        Failure::of(Method::GET, Kind::DiskEncryptionSet).at_once(403, "AuthorizationFailed", "no");
     double.fail(forbidden);
     assert!(client.disk_encryption_set(&keys).await.unwrap_err().is_forbidden());
 }
@@ -107,7 +112,13 @@ async fn aks_makes_and_deletes_machines() {
     client.put_machine(&pool, "m2", &machine, &batch).await.unwrap().done().await.unwrap();
     assert_eq!(client.machines(&pool).await.unwrap().len(), 3);
     assert!(client.machine(&pool, "m3").await.is_ok());
-    client.delete_machines(&pool, &["m1".to_owned(), "m2".to_owned(), "m3".to_owned()]).await.unwrap().done().await.unwrap();
+    client
+        .delete_machines(&pool, &["m1".to_owned(), "m2".to_owned(), "m3".to_owned()])
+        .await
+        .unwrap()
+        .done()
+        .await
+        .unwrap();
     let error = client.delete_machines(&pool, &["m1".to_owned()]).await.err().unwrap();
     assert!(error.is_machine_not_found(), "{error}");
     let nowhere = azure::arm::MachinePool { pool: "other".to_owned(), ..pool };
@@ -129,8 +140,14 @@ async fn prices_bootstrapping_and_tokens_come_from_elsewhere() {
 // azure.md 24, LRO protocol
 #[tokio::test(start_paused = true)]
 async fn operations_end_in_every_form_they_can_take() {
-    for form in [Form::AsyncOperation, Form::OperationLocation, Form::Location, Form::Both, Form::Body, Form::Immediate]
-    {
+    for form in [
+        Form::AsyncOperation,
+        Form::OperationLocation,
+        Form::Location,
+        Form::Both,
+        Form::Body,
+        Form::Immediate,
+    ] {
         for retry_after in [None, Some(Duration::from_secs(11))] {
             let World { client, double, group } = &World::new();
             let is_silent = form == Form::Body;
@@ -144,8 +161,13 @@ async fn operations_end_in_every_form_they_can_take() {
             });
             assert_eq!(world_interface(client, group).await, "aks-a", "{form:?}");
             let machine = support::machine(double, "aks-a");
-            let machine = client.put_virtual_machine(group, "aks-a", &machine).await.unwrap().wait().await.unwrap();
-            assert_eq!(machine.properties.unwrap().provisioning_state.as_deref(), Some("Succeeded"), "{form:?}");
+            let machine =
+                client.put_virtual_machine(group, "aks-a", &machine).await.unwrap().wait().await.unwrap();
+            assert_eq!(
+                machine.properties.unwrap().provisioning_state.as_deref(),
+                Some("Succeeded"),
+                "{form:?}"
+            );
             client.delete_virtual_machine(group, "aks-a").await.unwrap().done().await.unwrap();
             assert!(double.names(Kind::VirtualMachine).is_empty(), "{form:?}");
         }
@@ -196,10 +218,13 @@ async fn a_burst_beyond_what_azure_takes_is_made_in_order_and_once() {
     let World { client, double, group } = &World::new();
     double.throttle(Throttle::writes(Kind::NetworkInterface, 100, Duration::from_secs(30)));
     double.throttle(Throttle::reads(Kind::Operation, 500, Duration::from_secs(30)));
-    let made = join_all((0..400).map(|number| {
-        let name = format!("aks-{number}");
-        async move { client.put_network_interface(group, &name, &support::interface(&name)).await?.done().await }
-    }));
+    let made =
+        join_all((0..400).map(|number| {
+            let name = format!("aks-{number}");
+            async move {
+                client.put_network_interface(group, &name, &support::interface(&name)).await?.done().await
+            }
+        }));
     for result in made.await {
         result.unwrap();
     }
@@ -216,5 +241,8 @@ async fn images_of_aks_need_the_second_token() {
     let gallery = Some("http://tokens.svc/sig/token".to_owned());
     let client = Client::new(Setup { gallery, ..world.setup() });
     let token = client.gallery_token().await;
-    assert!(token.as_ref().is_ok_and(|token| token.as_ref().is_some_and(|token| !token.secret.is_empty())), "{token:?}");
+    assert!(
+        token.as_ref().is_ok_and(|token| token.as_ref().is_some_and(|token| !token.secret.is_empty())),
+        "{token:?}"
+    );
 }

@@ -12,6 +12,7 @@ use azure::arm::types::vm::VirtualMachine;
 use azure::arm::{Client, MachinePool, Setup};
 use azure::auth::FixedToken;
 use clock::Clock;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ impl World {
 }
 
 fn clock() -> Clock {
-    Clock::starting_at("2026-11-16T12:00:00Z".parse().unwrap())
+    Clock::starting_at(Timestamp::from_second(1_794_830_400).expect("a second of this century"))
 }
 
 fn setup(double: &Double) -> Setup {
@@ -54,7 +55,7 @@ fn setup(double: &Double) -> Setup {
 }
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).unwrap()
+    serde_json::from_value(value).expect("tests write what Azure reads")
 }
 
 pub(crate) fn tags(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
