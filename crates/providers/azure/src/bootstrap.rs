@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn claim(taints: Value, startup: Value) -> NodeClaim {
+    fn claim(taints: &Value, startup: &Value) -> NodeClaim {
         serde_json::from_value(json!({
             "metadata": {"name": "a"},
             "spec": {"taints": taints, "startupTaints": startup, "requirements": [], "nodeClassRef":
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn a_node_registers_with_all_taints_and_the_one_that_keeps_pods_away() {
         let claim = claim(
-            json!([{"key": "a", "value": "b", "effect": "NoSchedule"}]),
-            json!([{"key": "c", "effect": "NoExecute"}]),
+            &json!([{"key": "a", "value": "b", "effect": "NoSchedule"}]),
+            &json!([{"key": "c", "effect": "NoExecute"}]),
         );
         assert_eq!(
             all_taints(&claim),
@@ -99,9 +99,8 @@ mod tests {
     #[test]
     fn the_taint_that_keeps_pods_away_is_there_once() {
         let own = json!([{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]);
-        for claim in
-            [claim(own.clone(), json!(null)), claim(json!(null), own), claim(json!(null), json!(null))]
-        {
+        let none = json!(null);
+        for claim in [claim(&own, &none), claim(&none, &own), claim(&none, &none)] {
             assert_eq!(all_taints(&claim), ["karpenter.sh/unregistered:NoExecute"]);
         }
     }
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn taints_that_are_there_twice_are_said_once() {
         let same = json!([{"key": "a", "effect": "NoSchedule"}]);
-        let claim = claim(same.clone(), same);
+        let claim = claim(&same, &same);
         assert_eq!(all_taints(&claim), ["a:NoSchedule", "karpenter.sh/unregistered:NoExecute"]);
     }
 }

@@ -96,10 +96,10 @@ mod tests {
                 && !class.has_local_dns
                 && class.os_disk_size_gb() == 128
         });
-        check(json!({"gpu": {}}), |class| class.installs_gpu_driver());
+        check(json!({"gpu": {}}), |class| class.installs_gpu_driver() && !class.is_fips());
         check(json!({"gpu": {"mode": "None"}}), |class| !class.installs_gpu_driver());
         check(json!({"fipsMode": "Disabled"}), |class| !class.is_fips());
-        check(json!({"fipsMode": "FIPS"}), |class| class.is_fips());
+        check(json!({"fipsMode": "FIPS"}), |class| class.is_fips() && !class.is_trusted_launch());
     }
 
     // azure.md 1.7: trusted launch = vTPM or secure boot

@@ -128,7 +128,7 @@ mod tests {
     // azure.md 12.3: definitions in priority order, with what starts them and their distro names
     #[test]
     fn every_family_has_its_definitions_in_their_order() {
-        let mut table = String::new();
+        let mut rows = Vec::new();
         for family in [
             Family::Ubuntu2004,
             Family::Ubuntu2204,
@@ -145,9 +145,9 @@ mod tests {
                 for each in of(family, fips, trusted) {
                     let Definition { name, distro, architecture, generation, gallery } = each;
                     let gallery = gallery.shared;
-                    table += &format!(
+                    rows.push(format!(
                         "{family:?} {kind}: {name} {architecture},{generation} {distro} {gallery}\n"
-                    );
+                    ));
                     assert_eq!(named(name), Some(each));
                 }
             }
@@ -178,6 +178,6 @@ mod tests {
             AzureLinux3 fips: V3fips amd64,1 aks-azurelinux-v3-fips AKSAzureLinux
             AzureLinux3 fips: V3gen2arm64fips arm64,2 aks-azurelinux-v3-arm64-gen2-fips AKSAzureLinux
         "#]]
-        .assert_eq(&table);
+        .assert_eq(&rows.concat());
     }
 }

@@ -175,7 +175,7 @@ mod tests {
     // azure.md 11.5, 25.8: poll success, failure, not found
     #[test]
     fn a_launch_waits_until_its_machine_is_made_or_never_will_be() {
-        let after = Duration::from_secs(60);
+        let after = Duration::from_mins(1);
         let of = |state: &str| step(Looked::Fresh(&machine("m", state)), after);
         assert_eq!(
             (of("Creating"), of("Odd"), of("Succeeded")),

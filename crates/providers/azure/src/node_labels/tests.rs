@@ -7,7 +7,7 @@ use super::*;
 use crate::launch::fixture::Fixture;
 
 fn text(labels: &Labels) -> String {
-    labels.iter().map(|(key, value)| format!("{key}={value}\n")).collect()
+    labels.iter().flat_map(|(key, value)| [key.as_str(), "=", value.as_str(), "\n"]).collect()
 }
 
 fn label(fixture: &mut Fixture, key: &str, value: &str) {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::launch::fixture::Fixture;
 
-    fn common(fixture: &Fixture, name: &str, properties: Value) -> Value {
+    fn common(fixture: &Fixture, name: &str, properties: &Value) -> Value {
         let tags = tags::of_claim(&fixture.settings, &fixture.class.spec, &fixture.claim);
         json!({
             "name": name, "type": "Microsoft.Compute/virtualMachines/extensions", "location": "eastus",
@@ -79,7 +79,7 @@ mod tests {
             common(
                 &fixture,
                 "cse-agent-karpenter",
-                json!({
+                &json!({
                     "publisher": "Microsoft.Azure.Extensions", "type": "CustomScript", "typeHandlerVersion": "2.0",
                     "autoUpgradeMinorVersion": true, "settings": {}, "protectedSettings": {"commandToExecute": "run me"},
                 })
@@ -96,7 +96,7 @@ mod tests {
             common(
                 &fixture,
                 "computeAksLinuxBilling",
-                json!({
+                &json!({
                     "publisher": "Microsoft.AKS", "type": "Compute.AKS.Linux.Billing", "typeHandlerVersion": "1.0",
                     "autoUpgradeMinorVersion": true, "settings": {},
                 })
