@@ -15,7 +15,9 @@ const QUOTA: &str = "Operation could not be completed as it results in exceeding
                      Current Usage: 24, Additional Required: 8, (Minimum) New Limit Required: 32.";
 
 fn ready() -> Play {
-    let mut play = Play::new();
+    // Azure keeps the interface of a machine that it refused for that machine, which must be no obstacle.
+    let double = armdouble::Settings { reserves_refused_interfaces: true, ..armdouble::Settings::default() };
+    let mut play = Play::with(Stage { double, ..Stage::default() });
     play.ready_class(json!({}));
     play.double.forget_requests();
     play
