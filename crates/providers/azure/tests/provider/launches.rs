@@ -101,8 +101,9 @@ fn a_machine_that_is_there_already_is_taken_over() {
 #[test]
 fn another_size_is_tried_at_once_when_one_is_refused_and_the_interface_is_used_again() {
     // Azure keeps the interface of a machine that it refused for a machine of that name.
-    let mut play =
-        ready_in(armdouble::Settings { reserves_refused_interfaces: true, ..armdouble::Settings::default() });
+    let mut settings = armdouble::Settings::default();
+    settings.reserves_refused_interfaces = true;
+    let mut play = ready_in(settings);
     let refused = Failure::of(Method::PUT, Kind::VirtualMachine).size("Standard_D2as_v6");
     play.double.fail(refused.at_once(409, "OperationNotAllowed", QUOTA));
     let claim = play.claim("pool-a", &[ON_DEMAND, FAMILY_D, SMALL]);
