@@ -13,6 +13,7 @@
 //! Unit tests *inside* the crate `azure` cannot use it as a transport, because they are another build of that crate;
 //! tests in its folder `tests` can.
 
+mod addresses;
 mod answer;
 mod bodies;
 mod call;

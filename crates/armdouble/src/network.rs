@@ -12,9 +12,6 @@ use crate::route::Kind;
 use crate::state::{Begin, State};
 use crate::world::{World, list, text};
 
-/// Azure keeps the first four addresses of a subnet and the last one.
-const KEPT_ADDRESSES: u64 = 5;
-
 pub(crate) fn put(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let body = call.json()?;
     bodies::check(Kind::NetworkInterface, "NetworkInterface", &body)?;
@@ -87,62 +84,32 @@ fn exists(world: &World, id: &str) -> bool {
     })
 }
 
-/// Each configuration without an address gets the next one of its subnet.
+/// Each configuration gets an address of the subnet; all of an interface are in one.
 fn give_addresses(world: &World, resource: &mut Value) -> Result<(), Refusal> {
-    let id = text(resource, "/id").to_ascii_lowercase();
-    let Some(subnet) = list(resource, "/properties/ipConfigurations")
-        .first()
-        .map(|each| text(each, "/properties/subnet/id").to_owned())
-    else {
-        return Ok(());
-    };
+    let id = text(resource, "/id").to_owned();
+    let configurations = list(resource, "/properties/ipConfigurations");
+    let wanted = configurations.len();
+    let subnet = configurations.first().map(|each| text(each, "/properties/subnet/id").to_owned());
+    let subnet = subnet.unwrap_or_default();
     let prefix = world.get(&subnet).map(|each| text(each, "/properties/addressPrefix")).unwrap_or_default();
-    let (first, size) = range(prefix);
-    let others = world.all(Kind::NetworkInterface);
-    let others = others.iter().filter(|each| !text(each, "/id").eq_ignore_ascii_case(&id));
-    let taken: std::collections::BTreeSet<u64> = others
-        .flat_map(|each| list(each, "/properties/ipConfigurations"))
-        .filter(|each| text(each, "/properties/subnet/id").eq_ignore_ascii_case(&subnet))
-        .filter_map(|each| number(text(each, "/properties/privateIPAddress")))
-        .collect();
-    let mut free = (first + 4..(first + size).saturating_sub(1)).filter(|address| !taken.contains(address));
-    let Some(configurations) = resource["properties"]["ipConfigurations"].as_array_mut() else {
-        return Ok(());
+    let Some(free) = world.addresses.free(&subnet, prefix, &id.to_ascii_lowercase(), wanted) else {
+        let name = subnet.rsplit('/').next().unwrap_or_default();
+        return Err(Refusal::new(
+            400,
+            "SubnetIsFull",
+            format!(
+                "Subnet {name} with address prefix {prefix} does not have enough capacity for {wanted} IP addresses."
+            ),
+        ));
     };
-    let wanted = configurations.len() as u64;
-    let is_full = taken.len() as u64 + wanted > size.saturating_sub(KEPT_ADDRESSES);
-    for configuration in configurations {
-        let Some(address) = free.next().filter(|_| !is_full) else {
-            let name = subnet.rsplit('/').next().unwrap_or_default();
-            return Err(Refusal::new(
-                400,
-                "SubnetIsFull",
-                format!(
-                    "Subnet {name} with address prefix {prefix} does not have enough capacity for {wanted} IP addresses."
-                ),
-            ));
-        };
+    let configurations = resource["properties"]["ipConfigurations"].as_array_mut();
+    for (configuration, address) in configurations.into_iter().flatten().zip(free) {
         let name = text(configuration, "/name").to_owned();
         configuration["id"] = json!(format!("{id}/ipConfigurations/{name}"));
-        configuration["properties"]["privateIPAddress"] = json!(address_text(address));
+        configuration["properties"]["privateIPAddress"] = json!(address.to_string());
         configuration["properties"]["provisioningState"] = json!("Succeeded");
     }
     Ok(())
-}
-
-/// First address and size of a range such as `10.224.0.0/16`.
-fn range(prefix: &str) -> (u64, u64) {
-    let (address, bits) = prefix.split_once('/').unwrap_or(("10.224.0.0", "16"));
-    let bits: u32 = bits.parse().unwrap_or(16);
-    (number(address).unwrap_or(0), 1 << 32_u32.saturating_sub(bits).min(32))
-}
-
-fn number(address: &str) -> Option<u64> {
-    address.parse::<std::net::Ipv4Addr>().ok().map(|address| u64::from(u32::from(address)))
-}
-
-fn address_text(number: u64) -> String {
-    u32::try_from(number).map(std::net::Ipv4Addr::from).map(|address| address.to_string()).unwrap_or_default()
 }
 
 pub(crate) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::addresses::Addresses;
 use crate::gallery::Images;
 use crate::graph::Graph;
 use crate::prices::Prices;
@@ -32,6 +33,7 @@ pub struct World {
     pub prices: Prices,
     pub(crate) now: Timestamp,
     pub(crate) graph: Graph,
+    pub(crate) addresses: Addresses,
     /// By type and ID, both in lower case.
     resources: BTreeMap<String, BTreeMap<String, Value>>,
     reserved: BTreeMap<String, (String, Timestamp)>,
@@ -48,6 +50,7 @@ impl World {
             prices: Prices::default(),
             now,
             graph: Graph::default(),
+            addresses: Addresses::default(),
             resources: BTreeMap::new(),
             reserved: BTreeMap::new(),
             serial: 0,
@@ -77,7 +80,10 @@ impl World {
         }
         let key = id.to_ascii_lowercase();
         self.graph.note(self.now, &key, Some(&resource));
-        self.resources.entry(type_of(&key)).or_default().insert(key, resource);
+        if route.kind == Kind::NetworkInterface {
+            self.addresses.note(&key, Some(&resource));
+        }
+        self.resources.entry(route.resource_type.to_ascii_lowercase()).or_default().insert(key, resource);
     }
 
     /// Changes a resource, if it is there.
@@ -93,6 +99,7 @@ impl World {
         let id = id.to_ascii_lowercase();
         let removed = self.resources.get_mut(&type_of(&id))?.remove(&id)?;
         self.graph.note(self.now, &id, None);
+        self.addresses.note(&id, None);
         Some(removed)
     }
 

@@ -12,5 +12,6 @@ mod over_http;
 mod quota;
 mod refusals;
 mod support;
+mod table;
 mod tokens;
 mod virtual_machines;

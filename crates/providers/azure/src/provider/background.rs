@@ -44,6 +44,7 @@ impl Inner {
         tokio::spawn(async move {
             if let Err(error) = end.await {
                 tracing::error!(NodeClaim = name, error = %error, "failed launching nodeclaim");
+                inner.known.lock().quota.give_back(&name);
                 inner.give_up(&Key::cluster(&name), &uid, &instance, &error).await;
             }
         });

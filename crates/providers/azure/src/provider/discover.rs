@@ -91,3 +91,41 @@ fn service_principal(settings: &AzureSettings, nodes: &Value) -> Option<String> 
     let label = labels::AKS_KUBELET_IDENTITY_CLIENT_ID;
     is_without.then(|| format!("KUBELET_IDENTITY_CLIENT_ID is empty, and no node has the label {label}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::launch::fixture;
+    use crate::node_class::limits::refusal;
+
+    fn reason(identity: &str, service: &Value, nodes: &Value) -> Option<&'static str> {
+        let settings = AzureSettings {
+            kubelet_identity_client_id: identity.to_owned(),
+            dns_service_ip: None,
+            network_policy: String::new(),
+            ..fixture::settings()
+        };
+        refusal(&facts(&settings, service, nodes)).map(|refusal| refusal.reason)
+    }
+
+    fn nodes(identity: Option<&str>) -> Value {
+        json!({"items": [{"metadata": {"labels": {labels::AKS_KUBELET_IDENTITY_CLIENT_ID: identity}}}]})
+    }
+
+    // azure.md 23: service principals and IPv6
+    #[test]
+    fn what_makes_nodes_impossible_is_seen_in_the_cluster() {
+        let plain = json!({"spec": {"clusterIP": "10.0.0.10", "ipFamilies": ["IPv4"]}});
+        assert_eq!(reason("", &plain, &nodes(Some("1"))), None);
+        assert_eq!(reason("1", &plain, &nodes(None)), None);
+        assert_eq!(reason("", &plain, &json!({"items": []})), None, "there is nobody to look at");
+        assert_eq!(reason("", &Value::Null, &Value::Null), None, "nobody could look");
+        assert_eq!(reason("", &plain, &nodes(None)), Some("ServicePrincipalUnsupported"));
+        let dual = json!({"spec": {"clusterIP": "10.0.0.10", "ipFamilies": ["IPv4", "IPv6"]}});
+        assert_eq!(reason("1", &dual, &nodes(Some("1"))), Some("IPFamilyUnsupported"));
+        let only = json!({"spec": {"clusterIP": "fd00::a"}});
+        assert_eq!(reason("1", &only, &nodes(Some("1"))), Some("IPFamilyUnsupported"));
+    }
+}

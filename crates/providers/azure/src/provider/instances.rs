@@ -90,13 +90,11 @@ impl Inner {
 
     /// Starts to delete a machine.
     pub(crate) async fn delete_instance(self: &Arc<Self>, instance: &Instance) -> Result<(), Error> {
-        match &instance.machine_id {
-            Some(id) => self.delete_aks_machine(last_part(id)).await,
-            None => {
-                let name = vm_name_of(&instance.provider_id);
-                self.delete_vm(name.ok_or_else(|| Error::NotFound(instance.provider_id.clone()))?).await
-            }
+        if let Some(id) = &instance.machine_id {
+            return self.delete_aks_machine(last_part(id)).await;
         }
+        let name = vm_name_of(&instance.provider_id);
+        self.delete_vm(name.ok_or_else(|| Error::NotFound(instance.provider_id.clone()))?).await
     }
 
     /// Starts to delete a virtual machine, and waits for its end in the background.

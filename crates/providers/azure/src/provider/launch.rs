@@ -112,8 +112,9 @@ impl Inner {
             return Err(creation_failed(error));
         }
         let now = self.setup.clock.now();
-        let types = self.types_for_claim(claim, &object)?;
-        let instance_type = types.iter().find(|each| each.name == instance.size);
+        // The machine is there: that its type is not known now must not lose it.
+        let types = self.types_for_claim(claim, &object).ok();
+        let instance_type = types.iter().flat_map(|all| all.iter()).find(|each| each.name == instance.size);
         let mut launched = node_claim(&instance, instance_type, now);
         let known = launched.metadata.labels.get_or_insert_default();
         for (key, value) in settled_labels(claim, &self.sets) {

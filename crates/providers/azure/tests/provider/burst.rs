@@ -71,7 +71,7 @@ fn a_thousand_nodes_come_once_each_though_azure_throttles() {
         *calls.entry(format!("{} {:?}", request.method, request.kind)).or_default() += 1;
     }
     let all: usize = calls.values().sum();
-    println!("{all} calls for {NODES} nodes, {} tries again: {calls:#?}", rounds);
+    println!("{all} calls for {NODES} nodes, {rounds} tries again: {calls:#?}");
     // PUT NIC, GET VM, PUT VM, PUT extension, and looks at how far each is.
     assert!(all < NODES * 30, "{calls:#?}");
 }
