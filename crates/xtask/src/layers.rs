@@ -159,7 +159,11 @@ const LAYERS: &[Layer] = &[
         never: &["openssl", "ring"],
     },
     // Tests and tools.
-    Layer { name: "karpenter-armdouble", may_use: &["karpenter-azure", "karpenter-clock"], never: BINARY_ONLY },
+    Layer {
+        name: "karpenter-armdouble",
+        may_use: &["karpenter-azure", "karpenter-clock"],
+        never: BINARY_ONLY,
+    },
     Layer { name: "karpenter-e2e", may_use: &[], never: &["openssl", "ring"] },
     Layer { name: "xtask", may_use: &[], never: &["tokio", "kube-core", "k8s-openapi"] },
 ];

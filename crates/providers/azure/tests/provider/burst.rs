@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use http::Method;
 use serde_json::json;
 
-use crate::play::{Play, claim};
+use crate::play::{Play, Stage, claim, pool};
 
 /// How many launches the core has under way at the same time.
 const AT_ONCE: usize = 100;
@@ -74,4 +74,42 @@ fn a_thousand_nodes_come_once_each_though_azure_throttles() {
     println!("{all} calls for {NODES} nodes, {rounds} tries again: {calls:#?}");
     // PUT NIC, GET VM, PUT VM, PUT extension, and looks at how far each is.
     assert!(all < NODES * 30, "{calls:#?}");
+}
+
+const PODS: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: burst, namespace: default}
+spec:
+  replicas: 50
+  selector: {matchLabels: {app: burst}}
+  template:
+    metadata: {labels: {app: burst}}
+    spec:
+      containers: [{name: a, image: a, resources: {requests: {cpu: 1500m}}}]
+";
+
+// azure.md 25.4: 50 pods of 1.5 vCPU, and 50 cores of the cheaper family
+#[test]
+fn a_family_with_little_quota_is_used_up_and_the_rest_goes_elsewhere() {
+    let mut play = Play::with(Stage { alive: true, ..Stage::default() });
+    play.double.change(|world| world.quota.limit("standardDSv3Family", 50));
+    // Until usages are read again.
+    play.pass(601);
+    let requirements = json!([
+        {"key": "karpenter.azure.com/sku-series", "operator": "In", "values": ["Ds_v3", "D_v5"]},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+    ]);
+    play.world.apply(&pool("pool", &requirements).to_string());
+    play.apply_class("default", &json!({}));
+    play.pass(10);
+    play.world.apply(PODS);
+    play.world.run_until("all pods run", Duration::from_mins(30), |world| world.running() == 50);
+    let requests = play.double.requests_of(&Method::PUT, Kind::VirtualMachine);
+    let refused = requests.iter().filter(|each| each.status.is_none_or(|status| status >= 400)).count();
+    assert_eq!(refused, 0, "nothing is asked for that would be refused");
+    let (used, others) = play
+        .double
+        .change(|world| (world.quota.used("standardDSv3Family"), world.quota.used("standardDv5Family")));
+    assert!((40..=50).contains(&used) && others > 0, "{used} {others}");
 }

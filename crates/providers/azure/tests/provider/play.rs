@@ -246,24 +246,34 @@ async fn join(api: runtime::Api, double: Double) {
                 continue;
             }
             let id = machine["id"].as_str().unwrap_or_default();
+            let mut taints = vec![json!({"key": "karpenter.sh/unregistered", "effect": "NoExecute"})];
+            if machine["tags"]["karpenter.sh_nodepool"] == "general-purpose" {
+                taints.push(
+                    json!({"key": "node.cilium.io/agent-not-ready", "value": "true", "effect": "NoExecute"}),
+                );
+            }
+            let (capacity, allocatable) = resources(&machine["properties"]["hardwareProfile"]["vmSize"]);
             let node = json!({
                 "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-                "spec": {
-                    "providerID": azure::vm::provider_id(id),
-                    "taints": [
-                        {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
-                        {"key": "node.cilium.io/agent-not-ready", "value": "true", "effect": "NoExecute"},
-                    ],
-                },
+                "spec": {"providerID": azure::vm::provider_id(id), "taints": taints},
                 "status": {
-                    "capacity": {"cpu": "2", "memory": "7900Mi", "pods": "250", "ephemeral-storage": "128G"},
-                    "allocatable": {"cpu": "1900m", "memory": "5000Mi", "pods": "250", "ephemeral-storage": "128G"},
+                    "capacity": capacity, "allocatable": allocatable,
                     "nodeInfo": {"kubeletVersion": "v1.36.3"},
                 },
             });
             api.create::<cluster::objects::Node>("", &node).await.unwrap();
         }
     }
+}
+
+/// What a node of a size has, and what pods can use of it: four GiB for each processor.
+fn resources(size: &Value) -> (Value, Value) {
+    let digits = size.as_str().unwrap_or_default().chars().skip_while(|each| !each.is_ascii_digit());
+    let cpus: i64 = digits.take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(2);
+    let kept = azure::instance_type::KubeReserved::new(cpus, f64::from(i32::try_from(cpus * 4).unwrap()));
+    let all = |millis: i64, mib: i64| json!({"cpu": format!("{millis}m"), "memory": format!("{mib}Mi"), "pods": "250", "ephemeral-storage": "128G"});
+    let mib = cpus * 3700;
+    (all(cpus * 1000, mib), all(cpus * 1000 - kept.cpu_millis, mib - kept.memory_mib - 750))
 }
 
 /// A claim of the NodePool `pool`.
