@@ -66,6 +66,26 @@ impl InstanceType {
         }
         left
     }
+
+    /// What pods can use of it if it is bought in one way, which may have more or less than others.
+    pub fn allocatable_of(&self, offering: &Offering) -> Resources {
+        if offering.capacity_override.is_none() && offering.overhead_override.is_none() {
+            return self.allocatable();
+        }
+        let replaced = |base: &Resources, by: &Option<Resources>| {
+            let mut all = base.clone();
+            for (name, amount) in by.iter().flatten() {
+                all.set(name.clone(), *amount);
+            }
+            all
+        };
+        let of_offering = Self {
+            capacity: replaced(&self.capacity, &offering.capacity_override),
+            overhead: replaced(&self.overhead, &offering.overhead_override),
+            ..Self::default()
+        };
+        of_offering.allocatable()
+    }
 }
 
 impl Offering {

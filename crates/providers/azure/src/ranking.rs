@@ -203,7 +203,7 @@ fn why_not(
     catalogue: &Catalogue,
     market: &Market<'_>,
 ) -> Option<Reason> {
-    if !requests.fits(&allocatable(each, offering)) {
+    if !requests.fits(&each.allocatable_of(offering)) {
         return Some(Reason::TooSmall);
     }
     // What is known now counts, not what was known when the list was made.
@@ -213,26 +213,6 @@ fn why_not(
         return Some(Reason::Obstacle(obstacle));
     }
     (!offering.available).then_some(Reason::NotOffered)
-}
-
-/// What pods can use of a type that is bought in one way.
-fn allocatable(each: &InstanceType, offering: &Offering) -> Resources {
-    if offering.capacity_override.is_none() && offering.overhead_override.is_none() {
-        return each.allocatable();
-    }
-    let replaced = |base: &Resources, by: &Option<Resources>| {
-        let mut all = base.clone();
-        for (name, amount) in by.iter().flatten() {
-            all.set(name.clone(), *amount);
-        }
-        all
-    };
-    let of_offering = InstanceType {
-        capacity: replaced(&each.capacity, &offering.capacity_override),
-        overhead: replaced(&each.overhead, &offering.overhead_override),
-        ..InstanceType::default()
-    };
-    of_offering.allocatable()
 }
 
 fn compare(left: &Offering, right: &Offering) -> Ordering {

@@ -58,28 +58,8 @@ fn can_be_had(each: &InstanceType, wanted: &mut Wanted<'_>, requests: &Resources
         && each.offerings.iter().any(|offering| {
             offering.is_launchable()
                 && wanted.admits(&offering.requirements)
-                && requests.fits(&allocatable(each, offering))
+                && requests.fits(&each.allocatable_of(offering))
         })
-}
-
-/// What pods can use of a type that is bought in one way.
-fn allocatable(each: &InstanceType, offering: &Offering) -> Resources {
-    if offering.capacity_override.is_none() && offering.overhead_override.is_none() {
-        return each.allocatable();
-    }
-    let replaced = |base: &Resources, by: &Option<Resources>| {
-        let mut all = base.clone();
-        for (name, amount) in by.iter().flatten() {
-            all.set(name.clone(), *amount);
-        }
-        all
-    };
-    let of_offering = InstanceType {
-        capacity: replaced(&each.capacity, &offering.capacity_override),
-        overhead: replaced(&each.overhead, &offering.overhead_override),
-        ..InstanceType::default()
-    };
-    of_offering.allocatable()
 }
 
 pub(super) fn is_kind(offering: &Offering, kind: &str) -> bool {
