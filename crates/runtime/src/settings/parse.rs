@@ -245,9 +245,6 @@ mod tests {
         let shown = format!("{azure:?}");
         assert!(shown.contains("kubelet-bootstrap-token") && !shown.contains("0123456789abcdef"), "{shown}");
         let Command::Run(settings) = azure else { panic!("{shown}") };
-        assert_eq!(
-            settings.of_provider(&flags::azure::KUBELET_BOOTSTRAP_TOKEN),
-            "abcdef.0123456789abcdef"
-        );
+        assert_eq!(settings.of_provider(&flags::azure::KUBELET_BOOTSTRAP_TOKEN), "abcdef.0123456789abcdef");
     }
 }

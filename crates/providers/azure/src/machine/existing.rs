@@ -57,17 +57,20 @@ pub fn instance(machine: &Machine, location: &str) -> Result<Instance, Unreadabl
     })
 }
 
+/// The claim that a machine was made for, if it says so.
+pub fn claim_of(machine: &Machine) -> Option<&str> {
+    let tags = machine.properties.as_ref()?.tags.as_ref()?;
+    tags.get(names::AKS_MACHINE_NODE_CLAIM).map(String::as_str)
+}
+
 /// Whether a machine that exists is that of a claim, and all is known that the claim needs.
 pub fn check_existing(machine: &Machine, claim: &str, location: &str) -> Result<Instance, Conflict> {
     let name = machine.name.clone().unwrap_or_default();
     let missing = |field| Unreadable::Missing { name: name.clone(), field };
     let properties = machine.properties.as_ref().ok_or_else(|| missing("properties"))?;
-    let tags = properties.tags.as_ref();
-    let other = tags
-        .and_then(|tags| tags.get(names::AKS_MACHINE_NODE_CLAIM))
-        .ok_or_else(|| missing("tag of its NodeClaim"))?;
+    let other = claim_of(machine).ok_or_else(|| missing("tag of its NodeClaim"))?.to_owned();
     if other != claim {
-        return Err(Conflict::OtherClaim { machine: name, other: other.clone(), claim: claim.to_owned() });
+        return Err(Conflict::OtherClaim { machine: name, other, claim: claim.to_owned() });
     }
     let status = properties.status.as_ref().ok_or_else(|| missing("status"))?;
     status.creation_timestamp.as_ref().ok_or_else(|| missing("creationTimestamp"))?;

@@ -1,6 +1,7 @@
 //! What the core asks of the cloud.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::names::events::azure::NODE_CLASS_RESOLUTION_ERROR;
 use api::names::labels;
@@ -20,6 +21,9 @@ use crate::drift::{self, Facts};
 use crate::machine::machine_of_vm;
 use crate::repair;
 use crate::vm::vm_name_of;
+
+/// How long prices may be locked before the process counts as dead. Nothing that holds the lock waits for anything.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Inner {
     /// What a NodePool can choose from. That its NodeClass is missing is an error: nothing may be taken to be gone.
@@ -96,6 +100,12 @@ impl CloudProvider for Azure {
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
         repair::policies()
+    }
+
+    fn liveness(&self) -> Result<(), String> {
+        // Everything that is decided looks at prices: should somebody never let go of them, nothing happens any more.
+        let lock = self.0.known.try_lock_for(PATIENCE).map(drop);
+        lock.ok_or_else(|| format!("what is known of prices was locked for {} s", PATIENCE.as_secs()))
     }
 
     fn reboot<'a>(&'a self, _: &'a NodeClaim, _: &'a str) -> BoxFuture<'a, Result<(), Error>> {
