@@ -23,7 +23,7 @@ use crate::repair;
 use crate::vm::vm_name_of;
 
 /// How long prices may be locked before the process counts as dead. Nothing that holds the lock waits for anything.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Inner {
     /// What a NodePool can choose from. That its NodeClass is missing is an error: nothing may be taken to be gone.

@@ -1,8 +1,13 @@
 //! That a machine is being deleted by this process, so that nobody asks Azure for it twice.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Inner;
+use crate::arm::{Error, Running};
+
+/// How long the end of a deletion is waited for. Whoever asks again after that looks at the machine anew.
+const LONGEST: Duration = Duration::from_mins(30);
 
 /// That a machine is being deleted, until this is dropped: also where whoever began it goes away, or panics.
 pub(super) struct Deletion {
@@ -16,6 +21,15 @@ impl Deletion {
         let is_first = inner.deleting.lock().insert(name.to_owned());
         is_first.then(|| Self { inner: Arc::clone(inner), name: name.to_owned() })
     }
+}
+
+/// Waits for the end of a deletion.
+pub(super) async fn end<T>(running: Running<T>) -> Result<(), Error> {
+    let end = tokio::time::timeout(LONGEST, running.done()).await;
+    end.unwrap_or_else(|_| {
+        let minutes = LONGEST.as_secs() / 60;
+        Err(Error::new("deleting a machine", "", &format!("it did not end within {minutes} minutes")))
+    })
 }
 
 impl Drop for Deletion {

@@ -8,7 +8,7 @@ use api::nodeclaim::NodeClaim;
 use cloud::Error;
 
 use super::Inner;
-use super::deletion::Deletion;
+use super::deletion::{self, Deletion};
 use super::launch::claim_name;
 use crate::arm;
 use crate::arm::types::nic::TagsPatch;
@@ -105,18 +105,18 @@ impl Inner {
 
     /// Starts to delete a virtual machine, and waits for its end in the background.
     pub(crate) async fn delete_vm(self: &Arc<Self>, name: &str) -> Result<(), Error> {
-        let Some(deletion) = Deletion::begin(self, name) else { return Ok(()) };
+        let Some(marker) = Deletion::begin(self, name) else { return Ok(()) };
         let Some(running) = self.begin_delete_vm(name).await? else { return Ok(()) };
         let (inner, name) = (Arc::clone(self), name.to_owned());
         tokio::spawn(async move {
-            match running.done().await {
+            match deletion::end(running).await {
                 // It goes with the machine, unless somebody else made it.
                 Ok(()) => inner.delete_interface_if_there(&name).await,
                 Err(error) => {
                     tracing::error!(vmName = name, error = %error, "failed to delete virtual machine");
                 }
             }
-            drop(deletion);
+            drop(marker);
         });
         Ok(())
     }

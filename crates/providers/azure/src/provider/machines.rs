@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::background::Made;
-use super::deletion::Deletion;
+use super::deletion::{self, Deletion};
 use super::instances::not_found;
 use super::launch::{Chosen, Order, Refused, claim_name, create};
 use crate::arm::types::machine::{ErrorDetail, Machine};
@@ -205,7 +205,7 @@ impl Inner {
         let Some(pool) = self.machine_pool() else {
             return Err(Error::NotFound(format!("no machine {name:?}: AKS machines are not managed")));
         };
-        let Some(deletion) = Deletion::begin(self, name) else { return Ok(()) };
+        let Some(marker) = Deletion::begin(self, name) else { return Ok(()) };
         let begun = async {
             let found = self.fresh_aks_machine(name).await.map_err(|error| not_found(&error, name))?;
             let state = found.properties.and_then(|properties| properties.provisioning_state);
@@ -221,11 +221,11 @@ impl Inner {
         let Some(running) = begun? else { return Ok(()) };
         let (inner, name) = (Arc::clone(self), name.to_owned());
         tokio::spawn(async move {
-            if let Err(error) = running.done().await {
+            if let Err(error) = deletion::end(running).await {
                 tracing::error!(aksMachineName = name, error = %error, "failed to delete AKS machine");
             }
             inner.forget_aks_machine(&name);
-            drop(deletion);
+            drop(marker);
         });
         Ok(())
     }
