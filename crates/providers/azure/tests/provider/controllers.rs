@@ -206,6 +206,9 @@ fn machines_and_interfaces_that_nobody_knows_are_deleted() {
         }));
         let id = world.settings.node_id("Microsoft.Network/networkInterfaces", "aks-of-somebody-else");
         world.put(json!({"id": id, "location": "southcentralus", "tags": {}, "properties": {}}));
+        let id = world.settings.node_id("Microsoft.Network/networkInterfaces", "aks-of-an-aks-machine");
+        let tags = json!({"karpenter.sh_nodepool": "pool", "karpenter.azure.com_aksmachine_nodeclaim": "a"});
+        world.put(json!({"id": id, "location": "southcentralus", "tags": tags, "properties": {}}));
     });
     let id = azure::vm::provider_id(
         &play
@@ -223,7 +226,10 @@ fn machines_and_interfaces_that_nobody_knows_are_deleted() {
     play.pass(600);
     assert_eq!(play.double.names(Kind::VirtualMachine), ["aks-pool-kept"]);
     assert!(play.world.get("/api/v1/nodes/aks-pool-lost").is_none());
-    assert_eq!(play.double.names(Kind::NetworkInterface), ["aks-of-somebody-else", "aks-pool-kept"]);
+    assert_eq!(
+        play.double.names(Kind::NetworkInterface),
+        ["aks-of-an-aks-machine", "aks-of-somebody-else", "aks-pool-kept"]
+    );
 }
 
 // azure.md 15.6, 25.5, 25.8
