@@ -3,6 +3,7 @@
 use api::names::tags::azure as names;
 
 use crate::arm::types::machine::Machine;
+use crate::arm::types::vm::VirtualMachine;
 use crate::vm::{self, Instance, Unreadable};
 use crate::zone;
 
@@ -55,6 +56,19 @@ pub fn instance(machine: &Machine, location: &str) -> Result<Instance, Unreadabl
         tags,
         machine_id: Some(id),
     })
+}
+
+/// What can be said of a machine that tells too little: that it is there.
+pub fn unreadable(machine: &Machine) -> Option<Instance> {
+    let properties = machine.properties.as_ref()?;
+    let as_vm = VirtualMachine {
+        id: properties.resource_id.clone(),
+        name: claim_of(machine).map(str::to_owned),
+        tags: properties.tags.clone(),
+        ..VirtualMachine::default()
+    };
+    let is_deleting = vm::is_deleting(properties.provisioning_state.as_deref());
+    Some(Instance { machine_id: machine.id.clone(), is_deleting, ..vm::unreadable(&as_vm)? })
 }
 
 /// The claim that a machine was made for, if it says so.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::azure::AKSNodeClass;
 use api::names::events::azure::NODE_CLASS_RESOLUTION_ERROR;
 use api::names::labels;
 use api::nodeclaim::NodeClaim;
@@ -15,6 +16,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use runtime::events::About;
 
+use super::classes::Unresolved;
 use super::launch::label;
 use super::{Azure, Inner};
 use crate::drift::{self, Facts};
@@ -28,28 +30,32 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Inner {
     /// What a NodePool can choose from. That its NodeClass is missing is an error: nothing may be taken to be gone.
     pub(crate) fn pool_types(&self, pool: &NodePool) -> Result<Arc<[InstanceType]>, Error> {
-        let class = self.class(&pool.spec.template.spec.node_class_ref.name).map_err(|error| {
+        let class =
+            self.pool_class(pool).map_err(|error| Error::Other(format!("resolving node class, {error}")))?;
+        self.types(&class).map_err(|error| Error::Other(error.to_string()))
+    }
+
+    /// The NodeClass of a NodePool; whoever looks after the pool is told if there is none.
+    fn pool_class(&self, pool: &NodePool) -> Result<Arc<AKSNodeClass>, Unresolved> {
+        self.class(&pool.spec.template.spec.node_class_ref.name).inspect_err(|error| {
             if error.is_absent() {
                 let name = pool.metadata.name.as_deref().unwrap_or_default();
                 let message = "Failed resolving NodeClass";
                 let event = &NODE_CLASS_RESOLUTION_ERROR;
                 self.setup.events.publish(event, About::object(pool), message, &[name]);
             }
-            Error::Other(format!("resolving node class, {error}"))
-        })?;
-        self.types(&class).map_err(|error| Error::Other(error.to_string()))
+        })
     }
 
     async fn drifted(&self, claim: &NodeClaim) -> Result<Option<String>, Error> {
         let id = claim.status.as_ref().map_or("", |status| status.provider_id.as_str());
-        let (class_name, nodes): (Option<String>, Vec<Arc<Node>>) = {
+        let (pool, nodes): (Option<Arc<NodePool>>, Vec<Arc<Node>>) = {
             let state = self.setup.cluster.read();
-            let pool = label(claim, labels::NODEPOOL).and_then(|name| state.node_pools.named(name));
-            let class = pool.map(|pool| pool.spec.template.spec.node_class_ref.name.clone());
+            let pool = label(claim, labels::NODEPOOL).and_then(|name| state.node_pools.named(name)).cloned();
             let nodes = if id.is_empty() { Vec::new() } else { state.nodes_of(id).cloned().collect() };
-            (class, nodes)
+            (pool, nodes)
         };
-        let Some(class) = class_name.and_then(|name| self.class(&name).ok()) else { return Ok(None) };
+        let Some(class) = pool.and_then(|pool| self.pool_class(&pool).ok()) else { return Ok(None) };
         let nodes: Vec<&Node> = nodes.iter().map(|node| &**node).collect();
         let kubelet_identity = &self.setup.settings.kubelet_identity_client_id;
         let facts = Facts { class: &class, claim, nodes: &nodes, kubelet_identity };

@@ -22,16 +22,21 @@ fn other(error: &dyn std::fmt::Display) -> Error {
     Error::Other(error.to_string())
 }
 
-/// Machines that could be read; what is wrong with one never hides the others.
-fn readable(all: impl Iterator<Item = Result<Instance, Unreadable>>) -> Vec<Instance> {
-    let told = |each: Result<Instance, Unreadable>| match each {
+/// All machines. What is wrong with one never hides the others, and it is there nevertheless: a machine that is left
+/// out would look like one that is gone.
+fn readable<T>(
+    all: &[T],
+    read: impl Fn(&T) -> Result<Instance, Unreadable>,
+    unreadable: impl Fn(&T) -> Option<Instance>,
+) -> Vec<Instance> {
+    let told = |each: &T| match read(each) {
         Ok(instance) => Some(instance),
         Err(error) => {
-            tracing::error!(error = %error, "ignoring a machine");
-            None
+            tracing::error!(error = %error, "failed to read a machine");
+            unreadable(each)
         }
     };
-    all.filter_map(told).collect()
+    all.iter().filter_map(told).collect()
 }
 
 impl Inner {
@@ -39,7 +44,8 @@ impl Inner {
     pub(crate) async fn virtual_machines(&self) -> Result<Vec<Instance>, Error> {
         let found = self.setup.client.virtual_machines(&self.setup.settings.node_resource_group).await;
         let found = found.map_err(|error| Error::Other(format!("listing virtual machines, {error}")))?;
-        Ok(readable(found.iter().map(|each| vm::instance(each, &self.setup.settings.location))))
+        let location = &self.setup.settings.location;
+        Ok(readable(&found, |each| vm::instance(each, location), vm::unreadable))
     }
 
     /// All machines of this cluster.
@@ -47,9 +53,8 @@ impl Inner {
         let (vms, machines) = futures::join!(self.virtual_machines(), self.aks_machines());
         let mut all = vms?;
         let machines = machines.map_err(|error| Error::Other(format!("listing AKS machines, {error}")))?;
-        all.extend(readable(
-            machines.iter().map(|each| machine::instance(each, &self.setup.settings.location)),
-        ));
+        let location = &self.setup.settings.location;
+        all.extend(readable(&machines, |each| machine::instance(each, location), machine::unreadable));
         Ok(all)
     }
 

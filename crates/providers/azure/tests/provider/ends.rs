@@ -7,7 +7,7 @@ use cloud::{CloudProvider as _, Error};
 use http::Method;
 use serde_json::json;
 
-use crate::play::{CLAIMS, Play, Stage};
+use crate::play::{CLAIMS, CLASSES, Play, Stage, pool};
 
 const ON_DEMAND: (&str, &str, &[&str]) = ("karpenter.sh/capacity-type", "In", &["on-demand"]);
 const DS_V3: (&str, &str, &[&str]) = ("karpenter.azure.com/sku-series", "In", &["Ds_v3"]);
@@ -209,4 +209,90 @@ fn the_process_lives_as_long_as_prices_can_be_looked_at() {
     let held = play.azure.know(|_| play.azure.liveness());
     assert_eq!(held, Err("what is known of prices was locked for 1 s".to_owned()));
     assert_eq!(play.azure.liveness(), Ok(()));
+}
+
+// azure.md 9: any failure fails the list; our own: a machine that tells too little is there nevertheless
+#[test]
+fn a_list_is_complete_or_an_error() {
+    let mut play = ready();
+    play.double.change(|world| {
+        let id = world.settings.node_id("Microsoft.Compute/virtualMachines", "aks-odd");
+        world.put(json!({
+            "id": id, "location": "southcentralus", "tags": {"karpenter.sh_nodepool": "pool"}, "zones": ["1", "2"],
+            "properties": {"provisioningState": "Succeeded", "timeCreated": "2020-01-01T00:00:00Z"},
+        }));
+    });
+    let claim = play.claim("pool-a", &[ON_DEMAND]);
+    let launched = play.create(&claim).unwrap();
+    play.launched("pool-a", &launched);
+    play.pass(60);
+    let listed = play.world.block_on(play.azure.list()).unwrap();
+    let names: Vec<Option<&str>> = listed.iter().map(|each| each.metadata.name.as_deref()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names.contains(&Some("odd")), "{names:?}");
+    // Nobody knows how old it is, whatever it says.
+    play.start(|name| name == "instance.garbagecollection");
+    play.pass(600);
+    assert_eq!(play.double.names(Kind::VirtualMachine), ["aks-odd", "aks-pool-a"]);
+    play.double.fail(Failure::of(Method::POST, Kind::ResourceGraph).always().at_once(
+        403,
+        "AuthorizationFailed",
+        "no",
+    ));
+    assert!(play.world.block_on(play.azure.list()).is_err());
+}
+
+// azure.md 16: without a NodeClass there is no drift, and the NodePool is told
+#[test]
+fn without_a_class_nothing_drifts_and_the_pool_is_told() {
+    let mut play = Play::new();
+    play.world.apply(&pool("pool", &json!([])).to_string());
+    let claim = play.claim("pool-a", &[ON_DEMAND]);
+    assert_eq!(play.world.block_on(play.azure.drift(&claim)), Ok(None));
+    assert!(play.told("pool").contains("NodeClassResolutionError"));
+}
+
+// azure.md 9, 25.4: type resolution failure has its reason
+#[test]
+fn a_catalogue_without_sizes_has_its_own_reason() {
+    let mut play = ready();
+    play.azure.know(|known| known.set_catalogue(azure::sku::Catalogue::default()));
+    let claim = play.claim("pool-a", &[ON_DEMAND]);
+    let error = play.create(&claim).unwrap_err();
+    assert!(
+        matches!(&error, Error::Create { reason, .. } if reason == "InstanceTypeResolutionFailed"),
+        "{error}"
+    );
+    assert!(error.to_string().contains("no instance types found"), "{error}");
+}
+
+// azure.md 21: karpenter_image_selection_error_count
+#[test]
+fn a_size_for_which_there_is_no_image_is_counted() {
+    let mut play = Play::new();
+    play.apply_class("default", &json!({}));
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": kind, "message": "", "observedGeneration": 1,
+            "lastTransitionTime": play.world.now(),
+        })
+    };
+    let image = "/CommunityGalleries/AKSUbuntu-1/images/2404gen2containerd/versions/1";
+    let status = json!({"status": {
+        "kubernetesVersion": "1.36.3",
+        "images": [{"id": image, "requirements": [
+            {"key": "kubernetes.io/arch", "operator": "In", "values": ["s390x"]},
+        ]}],
+        "conditions": [
+            condition("KubernetesVersionReady"), condition("ImagesReady"), condition("SubnetsReady"),
+            condition("ValidationSucceeded"), condition("LocalDNSReady"), condition("Ready"),
+        ],
+    }});
+    play.world.patch(&format!("{CLASSES}/default/status"), &status);
+    let claim = play.claim("pool-a", &[ON_DEMAND]);
+    let error = play.create(&claim).unwrap_err();
+    assert!(matches!(&error, Error::Create { reason, .. } if reason == "CreateInstanceFailed"), "{error}");
+    let page = play.parts.metrics.page();
+    let counted = page.lines().find(|line| line.starts_with("karpenter_image_selection_error_count{"));
+    assert!(counted.is_some_and(|line| line.contains("family=") && line.ends_with(" 1")), "{page}");
 }
