@@ -69,6 +69,10 @@ impl Inner {
             }
             tokio::time::sleep(LOOK).await;
         };
+        if claim.metadata.deletion_timestamp.is_some() {
+            // A machine that is deleted while it is made fails, which is no news; whoever deletes the claim sees to it.
+            return;
+        }
         let message = format!("Failed to register: {}", cut(&error.to_string(), LONGEST));
         self.setup.events.publish(&ASYNC_PROVISIONING_ERROR, About::object(&*claim), message, &[uid]);
         self.delete_failed(key, instance).await;

@@ -146,6 +146,35 @@ fn a_machine_that_fails_after_its_claim_has_gone_goes_too() {
     assert!(!play.told("pool-a").contains("AsyncProvisioningError"));
 }
 
+// azure.md 9 async launch: a deletion ends the creation that still runs
+#[test]
+fn a_machine_that_is_deleted_while_it_is_made_is_no_failure_of_its_claim() {
+    let mut play = ready();
+    let claim = play.claim("pool-a", &[ON_DEMAND]);
+    let launched = play.create(&claim).unwrap();
+    play.launched("pool-a", &launched);
+    let path = format!("{CLAIMS}/pool-a");
+    play.world.patch(&path, &json!({"metadata": {"finalizers": ["karpenter.sh/termination"]}}));
+    play.world.delete(&path);
+    play.pass(1);
+    let mut known = claim;
+    known.status = launched.status;
+    play.world.block_on(play.azure.delete(&known)).unwrap();
+    play.pass(120);
+    assert_eq!(play.double.names(Kind::VirtualMachine), [""; 0]);
+    assert_eq!(play.double.names(Kind::Extension), [""; 0]);
+    assert!(!play.told("pool-a").contains("AsyncProvisioningError"), "{:?}", play.told("pool-a"));
+    assert!(!play.parts.metrics.page().contains(r#"reason="async_provisioning""#));
+    // What was not refused for lack of capacity closes nothing.
+    let second = play.claim("pool-b", &[ON_DEMAND]);
+    let again = play.create(&second).unwrap();
+    let size = |each: &cloud::Instance| {
+        each.metadata.labels.as_ref().unwrap()["node.kubernetes.io/instance-type"].clone()
+    };
+    assert_eq!(play.sizes_asked().len(), 2);
+    assert!(!size(&again).is_empty());
+}
+
 // azure.md 21, 25.4: start, sync failure; error code fallback
 #[test]
 fn launches_and_their_failures_are_counted_with_their_code() {
