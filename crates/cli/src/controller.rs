@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use api::names::flags;
+use api::names::process::{HEALTH_CHECK_CLOUD_PROVIDER, HEALTH_CHECK_PING};
 use api::provider::Provider;
 use clock::Clock;
 use cloud::{CloudProvider, Measured};
@@ -189,7 +190,7 @@ async fn operate(
     let (clock, settings) = (parts.clock, &parts.settings);
     // A mistake in what counts as broken must not wait for the first broken node.
     operator::repair_policies(settings, &*cloud).map_err(|error| anyhow!(error))?;
-    let _servers = serve(parts)?;
+    let _servers = serve(parts, &cloud)?;
     let context = parts.context(cloud);
     if settings.disable_leader_election {
         let (_leads, leading) = watch::channel(true);
@@ -226,7 +227,7 @@ async fn operate(
 }
 
 /// Metrics, liveness and readiness, on threads of their own.
-fn serve(parts: &Parts) -> Result<[Server; 2]> {
+fn serve(parts: &Parts, cloud: &Arc<dyn CloudProvider>) -> Result<[Server; 2]> {
     let Parts { cluster, settings, metrics, .. } = parts;
     let (found, crds) = watch::channel(false);
     tokio::spawn(find_crds(parts.api.client().clone(), found));
@@ -244,7 +245,7 @@ fn serve(parts: &Parts) -> Result<[Server; 2]> {
         }),
         Check::ping("readyz"),
     ];
-    let health = Pages::health(vec![Check::ping("healthz")], ready);
+    let health = Pages::health(live(cloud), ready);
     let start = |port, pages| {
         let listener = serve::listen(port).with_context(|| format!("opening port {port}"))?;
         Server::start(listener, pages).with_context(|| format!("answering on port {port}"))
@@ -254,6 +255,16 @@ fn serve(parts: &Parts) -> Result<[Server; 2]> {
         start(settings.metrics_port, Pages::metrics(metrics.clone(), profiling))?,
         start(settings.health_probe_port, health)?,
     ])
+}
+
+/// What must hold for the process to be left alone. Only Azure's provider has something of its own to say.
+fn live(cloud: &Arc<dyn CloudProvider>) -> Vec<Check> {
+    let mut all = vec![Check::ping(HEALTH_CHECK_PING)];
+    if cloud.provider() == Provider::Azure {
+        let cloud = Arc::clone(cloud);
+        all.push(Check::new(HEALTH_CHECK_CLOUD_PROVIDER, move || cloud.liveness()));
+    }
+    all
 }
 
 #[cfg(test)]

@@ -113,6 +113,10 @@ impl CloudProvider for Measured {
         self.call("Reboot", pool_of(claim), self.inner.reboot(claim, operation)).boxed()
     }
 
+    fn liveness(&self) -> Result<(), String> {
+        self.inner.liveness()
+    }
+
     fn registration_hooks(&self) -> &[Box<dyn RegistrationHook>] {
         self.inner.registration_hooks()
     }

@@ -159,6 +159,10 @@ impl CloudProvider for Overlaid {
         self.inner.reboot(claim, operation)
     }
 
+    fn liveness(&self) -> Result<(), String> {
+        self.inner.liveness()
+    }
+
     fn registration_hooks(&self) -> &[Box<dyn RegistrationHook>] {
         self.inner.registration_hooks()
     }

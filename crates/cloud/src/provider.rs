@@ -117,6 +117,11 @@ pub trait CloudProvider: Send + Sync + 'static {
     /// [`Error::ends_reboot`] says whether asking again makes sense.
     fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
+    /// Whether it still answers, and why not. Cheap, and asked from any thread.
+    fn liveness(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// What must be done before a node may take pods.
     fn registration_hooks(&self) -> &[Box<dyn RegistrationHook>] {
         &[]

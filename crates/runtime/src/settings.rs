@@ -93,6 +93,16 @@ impl Default for Gates {
     }
 }
 
+/// The provider's own settings by flag. Some of them are secret, so that only names are ever shown.
+#[derive(Clone, Default)]
+pub struct OfProvider(BTreeMap<&'static str, String>);
+
+impl std::fmt::Debug for OfProvider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// All settings of the core.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "switches are independent of each other")]
@@ -146,7 +156,7 @@ pub struct Settings {
     /// How the cluster's scheduler is configured.
     pub scheduler_config: ::cluster::scheduler_config::SchedulerConfig,
     /// The provider's own settings by flag; see [`Settings::of_provider`].
-    pub provider: BTreeMap<&'static str, String>,
+    pub provider: OfProvider,
 }
 
 impl Default for Settings {
@@ -176,7 +186,7 @@ impl Default for Settings {
             gates: Gates::default(),
             unknown_gates: Vec::new(),
             scheduler_config: ::cluster::scheduler_config::SchedulerConfig::default(),
-            provider: BTreeMap::new(),
+            provider: OfProvider::default(),
         }
     }
 }
@@ -194,7 +204,7 @@ impl Settings {
     /// The value of one of the provider's flags; empty if it was neither set nor has a default. It is of the
     /// flag's kind.
     pub fn of_provider(&self, flag: &Flag) -> &str {
-        self.provider.get(flag.flag).map(String::as_str).or(flag.default).unwrap_or_default()
+        self.provider.0.get(flag.flag).map(String::as_str).or(flag.default).unwrap_or_default()
     }
 
     /// How many keys a controller looks at at the same time: from `least` on one core to `most` on sixty.

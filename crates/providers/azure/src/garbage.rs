@@ -10,12 +10,13 @@ use crate::vm::{Instance, vm_name};
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// Machines that are to be deleted, because no claim has their provider ID. Machines must have been listed before
-/// claims, so that none is missed that was created in between. One whose age nobody knows is new.
-pub fn machines<'a>(all: &'a [Instance], claimed: &BTreeSet<&str>, now: Timestamp) -> Vec<&'a Instance> {
+/// claims, so that none is missed that was created in between. One whose age nobody knows is new. The IDs of claims are
+/// in lower case: Azure does not always write its identifiers in the same one.
+pub fn machines<'a>(all: &'a [Instance], claimed: &BTreeSet<String>, now: Timestamp) -> Vec<&'a Instance> {
     all.iter()
         .filter(|machine| !machine.is_deleting && machine.node_pool.is_some())
         .filter(|machine| machine.created.is_some_and(|created| now.duration_since(created) > PATIENCE))
-        .filter(|machine| !claimed.contains(machine.provider_id.as_str()))
+        .filter(|machine| !claimed.contains(&machine.provider_id.to_lowercase()))
         .collect()
 }
 
@@ -59,11 +60,12 @@ mod tests {
             machine("old", 301),
             machine("young", 300),
             machine("claimed", 1000),
+            machine("Claimed", 1000),
             Instance { is_deleting: true, ..machine("going", 1000) },
             Instance { created: None, ..machine("of unknown age", 0) },
             Instance { node_pool: None, ..machine("of somebody else", 1000) },
         ];
-        let found = machines(&all, &["claimed"].into(), NOW);
+        let found = machines(&all, &["claimed".to_owned()].into(), NOW);
         let ids: Vec<&str> = found.iter().map(|each| each.provider_id.as_str()).collect();
         assert_eq!(ids, ["old"]);
     }

@@ -20,6 +20,9 @@ const NOT_SOLD_AS_SPOT: Duration = Duration::from_hours(1);
 const NOT_SOLD: Duration = Duration::from_hours(23);
 const BOTH: [&str; 2] = [capacity_type::ON_DEMAND, capacity_type::SPOT];
 
+/// What Azure says of whatever is beyond a quota, and of some other things.
+const OPERATION_NOT_ALLOWED: &str = "OperationNotAllowed";
+
 /// Where users ask for more.
 const QUOTA_HELP: &str = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests";
 
@@ -41,6 +44,13 @@ pub struct Refusal<'a> {
     pub code: &'a str,
     /// Everything that was said, the body of the answer included.
     pub text: &'a str,
+}
+
+impl Refusal<'_> {
+    /// Whether the subscription may not use as much as was asked for.
+    pub fn is_about_quota(&self) -> bool {
+        self.code == OPERATION_NOT_ALLOWED
+    }
 }
 
 impl<'a> From<&'a arm::Error> for Refusal<'a> {
@@ -141,14 +151,14 @@ pub fn meaning(refusal: &Refusal<'_>, attempt: &Attempt<'_>) -> Option<Meaning> 
     let (name, kind) = (&sku.name, attempt.kind());
     let marks = |places, kinds: &[&'static str], kept| attempt.marks(places, kinds, kept);
     let (marks, reason, message) = match code {
-        "OperationNotAllowed" if text.contains("LowPriorityCores") => (
+        OPERATION_NOT_ALLOWED if text.contains("LowPriorityCores") => (
             vec![Mark::Spot { kept: NO_CAPACITY }],
             reasons::SUBSCRIPTION_QUOTA_REACHED,
             format!(
                 "the subscription may use no more spot vCPUs in this region; to ask for more: {QUOTA_HELP}"
             ),
         ),
-        "OperationNotAllowed" if text.contains("Family Cores quota") => {
+        OPERATION_NOT_ALLOWED if text.contains("Family Cores quota") => {
             let kept = if text.contains("Current Limit: 0") { QUOTA_ZERO } else { QUOTA_LOW };
             (
                 marks(Places::Everywhere, &[kind], kept),
@@ -187,7 +197,7 @@ pub fn meaning(refusal: &Refusal<'_>, attempt: &Attempt<'_>) -> Option<Meaning> 
                 "the region has no capacity for {name} as {kind} with everything that is asked for; another place or size is tried"
             ),
         ),
-        "OperationNotAllowed" if text.contains("exceeding approved Total Regional Cores quota") => {
+        OPERATION_NOT_ALLOWED if text.contains("exceeding approved Total Regional Cores quota") => {
             let message = format!(
                 "the subscription may use no more vCPUs in this region; to ask for more: {QUOTA_HELP} ({text})"
             );

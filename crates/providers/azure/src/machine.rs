@@ -16,7 +16,7 @@ mod state;
 
 pub use body::{BodyError, MachineLaunch, body};
 pub use config::{kubelet_config, linux_os_config, local_dns_profile};
-pub use existing::{Conflict, check_existing, instance};
+pub use existing::{Conflict, check_existing, claim_of, instance, unreadable};
 pub(crate) use name::machine_of_vm;
 pub use name::{NoName, is_machine_vm, machine_name};
 pub use state::{Progress, progress, root_cause};

@@ -12,6 +12,8 @@ mod background;
 mod catalogue;
 mod classes;
 mod cloud_provider;
+mod definitions;
+mod deletion;
 mod discover;
 mod images;
 mod instances;
@@ -44,6 +46,7 @@ use crate::node_class::limits::Facts;
 use crate::settings::AzureSettings;
 use crate::unavailable::Unavailable;
 
+pub use definitions::wait_for_definitions;
 pub use discover::discover;
 pub use known::Known;
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A launch takes its processors when it is decided, not when Azure counts them: those that are decided together see
-//! each other. Whatever is not known is no obstacle.
+//! each other. What Azure says when it refuses a machine counts at once. Whatever is not known is no obstacle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -159,6 +159,23 @@ impl Quota {
         });
     }
 
+    /// Takes over the numbers by which Azure refused a machine, until usages are read again: nothing else is asked for
+    /// that would be refused by them. Azure has counted what it agreed to, so that this is not counted twice.
+    pub fn refused(&mut self, asked: &Asked<'_>, text: &str) {
+        let Some(name) = refused_quota(asked, text) else { return };
+        let told = (number_after(text, "Current Limit: "), number_after(text, "Current Usage: "));
+        let (Some(limit), Some(used)) = told else { return };
+        // Whatever the numbers say, this machine was too large.
+        let used = used.max(limit.saturating_sub(asked.vcpus).saturating_add(1));
+        self.changing(|quota| {
+            quota.allowances.insert(name.to_owned(), Allowance { limit, used });
+            for taken in quota.launches.values_mut().filter(|taken| taken.accepted.is_some()) {
+                taken.quotas.retain(|counted| counted != name);
+            }
+            quota.count();
+        });
+    }
+
     /// How many processors can still be used, and how many there may be; none if that is not known.
     fn left(&self, quota: &str) -> Option<(i64, i64)> {
         let Allowance { limit, used } = *self.allowances.get(quota)?;
@@ -210,6 +227,24 @@ fn quotas<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
     let is_spot = asked.capacity_type == capacity_type::SPOT;
     let all = if is_spot { ["", SPOT_CORES] } else { [asked.family, ALL_CORES] };
     all.into_iter().filter(|quota| !quota.is_empty())
+}
+
+/// Which quota a refusal is about.
+fn refused_quota<'a>(asked: &Asked<'a>, text: &str) -> Option<&'a str> {
+    if text.contains("LowPriorityCores") {
+        Some(SPOT_CORES)
+    } else if text.contains("Family Cores quota") {
+        Some(asked.family).filter(|family| !family.is_empty())
+    } else {
+        text.contains("Total Regional Cores quota").then_some(ALL_CORES)
+    }
+}
+
+/// The number that follows something in a text.
+fn number_after(text: &str, before: &str) -> Option<i64> {
+    let (_, rest) = text.split_once(before)?;
+    let end = rest.find(|each: char| !each.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
 }
 
 #[cfg(test)]
@@ -335,5 +370,65 @@ mod tests {
         // A launch that nobody has heard of again takes nothing for ever.
         quota.read(&usages(&[("a", 4, 10)]), after(17));
         assert!(quota.check(&ask("a", 6, ON_DEMAND)).is_ok());
+    }
+
+    fn refusal(quota: &str, limit: i64, used: i64) -> String {
+        format!(
+            "Operation could not be completed as it results in exceeding approved {quota} quota. Additional details \
+             - Location: l, Current Limit: {limit}, Current Usage: {used}, Additional Required: 8, (Minimum) New \
+             Limit Required: 32."
+        )
+    }
+
+    // azure.md 8.2 rows 1, 2, 8: what Azure says counts before usages are read again
+    #[test]
+    fn a_refusal_says_how_much_is_left() {
+        let mut quota = of(&[("a", 0, 100), ("cores", 0, 100), ("lowPriorityCores", 0, 100)]);
+        let before = quota.sequence();
+        quota.refused(&ask("a", 8, ON_DEMAND), &refusal("a Family Cores", 24, 22));
+        assert!(quota.sequence() > before, "lists are made again");
+        assert_eq!(quota.check(&ask("a", 4, ON_DEMAND)).unwrap_err().left, 2);
+        assert!(quota.check(&ask("a", 2, ON_DEMAND)).is_ok() && quota.check(&ask("b", 4, ON_DEMAND)).is_ok());
+        quota.refused(&ask("b", 8, ON_DEMAND), &refusal("Total Regional Cores", 10, 9));
+        assert_eq!(quota.check(&ask("b", 2, ON_DEMAND)).unwrap_err().quota, "cores");
+        quota.refused(&ask("b", 8, SPOT), &refusal("LowPriorityCores", 3, 3));
+        assert_eq!(quota.check(&ask("b", 1, SPOT)).unwrap_err().quota, "lowPriorityCores");
+        // A family of which nobody knew anything.
+        let mut unknown = Quota::default();
+        unknown.refused(&ask("new", 8, ON_DEMAND), &refusal("new Family Cores", 0, 0));
+        assert_eq!(unknown.check(&ask("new", 1, ON_DEMAND)).unwrap_err().limit, 0);
+        quota.read(&usages(&[("a", 0, 100)]), after(1));
+        assert!(quota.check(&ask("a", 64, ON_DEMAND)).is_ok(), "usages know better");
+    }
+
+    #[test]
+    fn numbers_that_say_that_there_is_room_do_not_ask_for_the_same_again() {
+        let mut quota = of(&[("a", 0, 100)]);
+        quota.refused(&ask("a", 8, ON_DEMAND), &refusal("a Family Cores", 100, 0));
+        assert!(
+            quota.check(&ask("a", 8, ON_DEMAND)).is_err() && quota.check(&ask("a", 7, ON_DEMAND)).is_ok()
+        );
+    }
+
+    #[test]
+    fn a_refusal_without_numbers_or_of_another_kind_changes_nothing() {
+        for text in ["exceeding approved a Family Cores quota", "Current Limit: 1, Current Usage: 1", ""] {
+            let mut quota = of(&[("a", 0, 100)]);
+            quota.refused(&ask("a", 8, ON_DEMAND), text);
+            assert!(quota.check(&ask("a", 100, ON_DEMAND)).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_azure_counted_when_it_refused_is_not_counted_twice() {
+        let mut quota = of(&[("a", 0, 100)]);
+        quota.take("made", &ask("a", 8, ON_DEMAND), after(1)).unwrap();
+        quota.accepted("made", after(1));
+        quota.take("on its way", &ask("a", 2, ON_DEMAND), after(1)).unwrap();
+        quota.refused(&ask("a", 8, ON_DEMAND), &refusal("a Family Cores", 14, 8));
+        assert_eq!(quota.check(&ask("a", 8, ON_DEMAND)).unwrap_err().left, 4);
+        quota.give_back("on its way");
+        quota.give_back("made");
+        assert_eq!(quota.check(&ask("a", 8, ON_DEMAND)).unwrap_err().left, 6);
     }
 }

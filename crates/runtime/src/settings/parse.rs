@@ -5,7 +5,7 @@ use api::names::flags::{self, Flag};
 use api::provider::Provider;
 
 use super::flags::{Read, SettingsError, Values, help, of_provider};
-use super::{Command, Gates, LogLevel, MinValuesPolicy, PreferencePolicy, Settings};
+use super::{Command, Gates, LogLevel, MinValuesPolicy, OfProvider, PreferencePolicy, Settings};
 
 /// What Kubernetes' clients use when they are told zero.
 const ZERO_QPS: u32 = 5;
@@ -69,7 +69,7 @@ fn settings(values: &Values, own: &'static [Flag]) -> Result<Settings, SettingsE
         gates,
         unknown_gates,
         scheduler_config,
-        provider: values.of(own),
+        provider: OfProvider(values.of(own)),
     })
 }
 
@@ -236,5 +236,15 @@ mod tests {
         assert_eq!(settings.of_provider(&flags::aws::CLUSTER_NAME), "c");
         assert_eq!(settings.of_provider(&flags::aws::VM_MEMORY_OVERHEAD_PERCENT), "0.075");
         assert!(command(&["--cluster-name=c"], &[]).is_err());
+    }
+
+    #[test]
+    fn what_is_set_for_a_provider_is_not_shown() {
+        let token = "--kubelet-bootstrap-token=abcdef.0123456789abcdef".to_owned();
+        let azure = parse(Provider::Azure, [token], &|_| None).unwrap();
+        let shown = format!("{azure:?}");
+        assert!(shown.contains("kubelet-bootstrap-token") && !shown.contains("0123456789abcdef"), "{shown}");
+        let Command::Run(settings) = azure else { panic!("{shown}") };
+        assert_eq!(settings.of_provider(&flags::azure::KUBELET_BOOTSTRAP_TOKEN), "abcdef.0123456789abcdef");
     }
 }

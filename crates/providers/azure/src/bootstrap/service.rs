@@ -31,13 +31,19 @@ mod numbers {
     pub(super) const CUDA: i32 = 3;
 }
 
-/// What the machine does, as the service said.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the machine does, as the service said. The token is in it: it is never shown.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Bootstrapping {
     /// What it does first, in base64.
     pub custom_data: String,
     /// The command that makes it a node.
     pub command: String,
+}
+
+impl std::fmt::Debug for Bootstrapping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Bootstrapping(hidden)")
+    }
 }
 
 /// What the service is asked for a launch from an image.

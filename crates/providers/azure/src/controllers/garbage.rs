@@ -32,7 +32,7 @@ pub(super) async fn machines(inner: &Arc<Inner>) -> Outcome {
             return Ok(TWO_MINUTES);
         }
         let ids = state.node_claims.values().filter_map(|claim| claim.status.as_ref());
-        let claimed: BTreeSet<&str> = ids.map(|status| status.provider_id.as_str()).collect();
+        let claimed: BTreeSet<String> = ids.map(|status| status.provider_id.to_lowercase()).collect();
         garbage::machines(&all, &claimed, now).into_iter().cloned().collect()
     };
     let mut removed = FuturesUnordered::new();

@@ -49,39 +49,49 @@ pub enum Step {
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     machines: BTreeMap<String, (Machine, Timestamp)>,
+    /// Machines that were changed or deleted, with when: what was asked for before knows nothing of it.
+    changed: BTreeMap<String, Timestamp>,
     listed: Option<Timestamp>,
 }
 
 impl Cache {
     /// Takes over a list that was asked for at a time. What is known since then stays.
     pub fn replace(&mut self, list: Vec<Machine>, asked: Timestamp) {
+        if self.listed.is_some_and(|listed| listed > asked) {
+            return;
+        }
+        self.changed.retain(|_, changed| *changed >= asked);
         self.machines.retain(|_, (_, known)| *known >= asked);
         for machine in list {
-            if let Some(name) = own_name(&machine) {
+            if let Some(name) = own_name(&machine)
+                && !self.changed.contains_key(&name)
+            {
                 self.machines.entry(name).or_insert((machine, asked));
             }
         }
         self.listed = Some(asked);
     }
 
-    /// Takes over one machine.
-    pub fn put(&mut self, machine: Machine, now: Timestamp) {
-        if let Some(name) = own_name(&machine) {
-            self.machines.insert(name, (machine, now));
+    /// Takes over one machine that was asked for at a time, unless it was changed since then.
+    pub fn put(&mut self, machine: Machine, asked: Timestamp) {
+        if let Some(name) = own_name(&machine)
+            && self.changed.get(&name).is_none_or(|changed| *changed <= asked)
+        {
+            self.machines.insert(name, (machine, asked));
         }
     }
 
     /// Forgets a machine that is being changed or deleted: the next look asks for it.
-    pub fn forget(&mut self, name: &str) {
+    pub fn forget(&mut self, name: &str, now: Timestamp) {
         self.machines.remove(name);
-        self.listed = None;
+        self.changed.insert(name.to_owned(), now);
     }
 
     /// What is known about a machine.
     pub fn look(&self, name: &str, now: Timestamp) -> Looked<'_> {
         match self.machines.get(name) {
             Some((machine, known)) if is_fresh(*known, now) => Looked::Fresh(machine),
-            None if self.is_fresh(now) => Looked::Absent,
+            None if self.is_fresh(now) && !self.changed.contains_key(name) => Looked::Absent,
             _ => Looked::Stale,
         }
     }
@@ -98,7 +108,7 @@ fn is_fresh(known: Timestamp, now: Timestamp) -> bool {
 
 /// The name of a machine; AKS puts the pool's before it.
 fn own_name(machine: &Machine) -> Option<String> {
-    let name = machine.name.as_deref()?.rsplit('/').next()?;
+    let name = machine.id.as_deref().or(machine.name.as_deref())?.rsplit('/').next()?;
     (!name.is_empty()).then(|| name.to_owned())
 }
 
@@ -154,9 +164,30 @@ mod tests {
         cache.put(machine("a", "Creating"), NOW);
         assert!(matches!(cache.look("a", NOW), Looked::Fresh(_)));
         cache.replace(vec![machine("a", "Creating"), machine("b", "Succeeded")], NOW);
-        cache.forget("a");
+        cache.forget("a", NOW);
         assert_eq!(cache.look("a", NOW), Looked::Stale);
         assert!(matches!(cache.look("b", NOW), Looked::Fresh(_)));
+        assert!(cache.is_fresh(NOW), "who waits for others need not ask for all of them again");
+    }
+
+    #[test]
+    fn an_answer_from_before_a_change_does_not_bring_a_machine_back() {
+        let mut cache = Cache::default();
+        cache.replace(vec![machine("a", "Succeeded")], NOW);
+        cache.forget("a", later(2));
+        // Both were on their way when it was deleted.
+        cache.put(machine("a", "Succeeded"), later(1));
+        assert_eq!(cache.look("a", later(3)), Looked::Stale);
+        cache.replace(vec![machine("a", "Succeeded")], later(1));
+        assert_eq!(cache.look("a", later(3)), Looked::Stale);
+        cache.put(machine("a", "Creating"), later(3));
+        assert!(matches!(cache.look("a", later(3)), Looked::Fresh(_)));
+        // What was asked for later knows of it, and nothing has to be remembered any more.
+        cache.replace(vec![], later(4));
+        assert_eq!(cache.look("a", later(4)), Looked::Absent);
+        assert!(cache.changed.is_empty());
+        cache.replace(vec![machine("b", "Succeeded")], later(2));
+        assert_eq!(cache.look("b", later(4)), Looked::Absent, "a list that comes late is not believed");
     }
 
     #[test]

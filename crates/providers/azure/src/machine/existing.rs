@@ -3,6 +3,7 @@
 use api::names::tags::azure as names;
 
 use crate::arm::types::machine::Machine;
+use crate::arm::types::vm::VirtualMachine;
 use crate::vm::{self, Instance, Unreadable};
 use crate::zone;
 
@@ -57,17 +58,33 @@ pub fn instance(machine: &Machine, location: &str) -> Result<Instance, Unreadabl
     })
 }
 
+/// What can be said of a machine that tells too little: that it is there.
+pub fn unreadable(machine: &Machine) -> Option<Instance> {
+    let properties = machine.properties.as_ref()?;
+    let as_vm = VirtualMachine {
+        id: properties.resource_id.clone(),
+        name: claim_of(machine).map(str::to_owned),
+        tags: properties.tags.clone(),
+        ..VirtualMachine::default()
+    };
+    let is_deleting = vm::is_deleting(properties.provisioning_state.as_deref());
+    Some(Instance { machine_id: machine.id.clone(), is_deleting, ..vm::unreadable(&as_vm)? })
+}
+
+/// The claim that a machine was made for, if it says so.
+pub fn claim_of(machine: &Machine) -> Option<&str> {
+    let tags = machine.properties.as_ref()?.tags.as_ref()?;
+    tags.get(names::AKS_MACHINE_NODE_CLAIM).map(String::as_str)
+}
+
 /// Whether a machine that exists is that of a claim, and all is known that the claim needs.
 pub fn check_existing(machine: &Machine, claim: &str, location: &str) -> Result<Instance, Conflict> {
     let name = machine.name.clone().unwrap_or_default();
     let missing = |field| Unreadable::Missing { name: name.clone(), field };
     let properties = machine.properties.as_ref().ok_or_else(|| missing("properties"))?;
-    let tags = properties.tags.as_ref();
-    let other = tags
-        .and_then(|tags| tags.get(names::AKS_MACHINE_NODE_CLAIM))
-        .ok_or_else(|| missing("tag of its NodeClaim"))?;
+    let other = claim_of(machine).ok_or_else(|| missing("tag of its NodeClaim"))?.to_owned();
     if other != claim {
-        return Err(Conflict::OtherClaim { machine: name, other: other.clone(), claim: claim.to_owned() });
+        return Err(Conflict::OtherClaim { machine: name, other, claim: claim.to_owned() });
     }
     let status = properties.status.as_ref().ok_or_else(|| missing("status"))?;
     status.creation_timestamp.as_ref().ok_or_else(|| missing("creationTimestamp"))?;

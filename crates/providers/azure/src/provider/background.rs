@@ -54,7 +54,13 @@ impl Inner {
         // Only a claim that knows its machine can say what became of it.
         let claim = loop {
             let found = self.setup.cluster.read().node_claims.get(key).cloned();
-            let Some(claim) = found.filter(|claim| claim.metadata.uid() == uid) else { return };
+            let Some(claim) = found else {
+                // Nobody knows of the machine any more, and until it is collected it has its name and its addresses.
+                return self.delete_failed(key, instance).await;
+            };
+            if claim.metadata.uid() != uid {
+                return;
+            }
             let is_open = claim
                 .condition(LAUNCHED)
                 .is_none_or(|condition| condition.status == ConditionStatus::Unknown);
@@ -63,13 +69,13 @@ impl Inner {
             }
             tokio::time::sleep(LOOK).await;
         };
+        if claim.metadata.deletion_timestamp.is_some() {
+            // A machine that is deleted while it is made fails, which is no news; whoever deletes the claim sees to it.
+            return;
+        }
         let message = format!("Failed to register: {}", cut(&error.to_string(), LONGEST));
         self.setup.events.publish(&ASYNC_PROVISIONING_ERROR, About::object(&*claim), message, &[uid]);
-        if let Err(error) = self.delete_instance(instance).await
-            && !error.is_not_found()
-        {
-            tracing::error!(NodeClaim = &*key.name, error = %error, "failed to delete a machine that came to nothing");
-        }
+        self.delete_failed(key, instance).await;
         match self.setup.api.delete(&*claim).await {
             Err(error) if !error.is_outrun() => {
                 tracing::error!(NodeClaim = &*key.name, error = %error, "failed to delete nodeclaim");
@@ -88,6 +94,15 @@ impl Inner {
             termination_mode(&claim),
         ];
         self.setup.metrics.add(&NODECLAIMS_DISRUPTED, &series, 1.0);
+    }
+
+    /// Starts to delete a machine that came to nothing.
+    async fn delete_failed(self: &Arc<Self>, claim: &Key, instance: &Instance) {
+        if let Err(error) = self.delete_instance(instance).await
+            && !error.is_not_found()
+        {
+            tracing::error!(NodeClaim = &*claim.name, error = %error, "failed to delete a machine that came to nothing");
+        }
     }
 }
 

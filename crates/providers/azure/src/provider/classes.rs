@@ -42,7 +42,10 @@ impl Inner {
     /// The NodeClass with a name, unless it is on its way out.
     pub(crate) fn class(&self, name: &str) -> Result<Arc<AKSNodeClass>, Unresolved> {
         let found = self.setup.cluster.read().node_classes.named(name).cloned();
-        let found = found.ok_or_else(|| Unresolved::Missing(name.to_owned()))?;
+        let Some(found) = found else {
+            self.classes.0.lock().remove(name);
+            return Err(Unresolved::Missing(name.to_owned()));
+        };
         if found.metadata.is_deleting() {
             return Err(Unresolved::Terminating(name.to_owned()));
         }

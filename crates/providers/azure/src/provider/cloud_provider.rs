@@ -1,7 +1,9 @@
 //! What the core asks of the cloud.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use api::azure::AKSNodeClass;
 use api::names::events::azure::NODE_CLASS_RESOLUTION_ERROR;
 use api::names::labels;
 use api::nodeclaim::NodeClaim;
@@ -14,6 +16,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use runtime::events::About;
 
+use super::classes::Unresolved;
 use super::launch::label;
 use super::{Azure, Inner};
 use crate::drift::{self, Facts};
@@ -21,31 +24,38 @@ use crate::machine::machine_of_vm;
 use crate::repair;
 use crate::vm::vm_name_of;
 
+/// How long prices may be locked before the process counts as dead. Nothing that holds the lock waits for anything.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 impl Inner {
     /// What a NodePool can choose from. That its NodeClass is missing is an error: nothing may be taken to be gone.
     pub(crate) fn pool_types(&self, pool: &NodePool) -> Result<Arc<[InstanceType]>, Error> {
-        let class = self.class(&pool.spec.template.spec.node_class_ref.name).map_err(|error| {
+        let class =
+            self.pool_class(pool).map_err(|error| Error::Other(format!("resolving node class, {error}")))?;
+        self.types(&class).map_err(|error| Error::Other(error.to_string()))
+    }
+
+    /// The NodeClass of a NodePool; whoever looks after the pool is told if there is none.
+    fn pool_class(&self, pool: &NodePool) -> Result<Arc<AKSNodeClass>, Unresolved> {
+        self.class(&pool.spec.template.spec.node_class_ref.name).inspect_err(|error| {
             if error.is_absent() {
                 let name = pool.metadata.name.as_deref().unwrap_or_default();
                 let message = "Failed resolving NodeClass";
                 let event = &NODE_CLASS_RESOLUTION_ERROR;
                 self.setup.events.publish(event, About::object(pool), message, &[name]);
             }
-            Error::Other(format!("resolving node class, {error}"))
-        })?;
-        self.types(&class).map_err(|error| Error::Other(error.to_string()))
+        })
     }
 
     async fn drifted(&self, claim: &NodeClaim) -> Result<Option<String>, Error> {
         let id = claim.status.as_ref().map_or("", |status| status.provider_id.as_str());
-        let (class_name, nodes): (Option<String>, Vec<Arc<Node>>) = {
+        let (pool, nodes): (Option<Arc<NodePool>>, Vec<Arc<Node>>) = {
             let state = self.setup.cluster.read();
-            let pool = label(claim, labels::NODEPOOL).and_then(|name| state.node_pools.named(name));
-            let class = pool.map(|pool| pool.spec.template.spec.node_class_ref.name.clone());
+            let pool = label(claim, labels::NODEPOOL).and_then(|name| state.node_pools.named(name)).cloned();
             let nodes = if id.is_empty() { Vec::new() } else { state.nodes_of(id).cloned().collect() };
-            (class, nodes)
+            (pool, nodes)
         };
-        let Some(class) = class_name.and_then(|name| self.class(&name).ok()) else { return Ok(None) };
+        let Some(class) = pool.and_then(|pool| self.pool_class(&pool).ok()) else { return Ok(None) };
         let nodes: Vec<&Node> = nodes.iter().map(|node| &**node).collect();
         let kubelet_identity = &self.setup.settings.kubelet_identity_client_id;
         let facts = Facts { class: &class, claim, nodes: &nodes, kubelet_identity };
@@ -96,6 +106,12 @@ impl CloudProvider for Azure {
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
         repair::policies()
+    }
+
+    fn liveness(&self) -> Result<(), String> {
+        // Everything that is decided looks at prices: should somebody never let go of them, nothing happens any more.
+        let lock = self.0.known.try_lock_for(PATIENCE).map(drop);
+        lock.ok_or_else(|| format!("what is known of prices was locked for {} s", PATIENCE.as_secs()))
     }
 
     fn reboot<'a>(&'a self, _: &'a NodeClaim, _: &'a str) -> BoxFuture<'a, Result<(), Error>> {

@@ -3,32 +3,40 @@
 use std::sync::Arc;
 
 use api::azure::AKSNodeClassSpec;
+use api::names::tags::azure as tag_names;
 use api::nodeclaim::NodeClaim;
 use cloud::Error;
 
 use super::Inner;
+use super::deletion::{self, Deletion};
+use super::launch::claim_name;
 use crate::arm;
 use crate::arm::types::nic::TagsPatch;
-use crate::arm::types::vm::{Identity, VirtualMachinePatch};
+use crate::arm::types::vm::{Identity, VirtualMachine, VirtualMachinePatch};
 use crate::in_place::{Change, Goal, change};
-use crate::machine::{self, machine_of_vm};
+use crate::machine::{self, claim_of, machine_of_vm};
 use crate::tags;
-use crate::vm::{self, BILLING_EXTENSION, COMMAND_EXTENSION, Instance, Unreadable, vm_name_of};
+use crate::vm::{self, BILLING_EXTENSION, COMMAND_EXTENSION, Instance, Unreadable, vm_name, vm_name_of};
 
 fn other(error: &dyn std::fmt::Display) -> Error {
     Error::Other(error.to_string())
 }
 
-/// Machines that could be read; what is wrong with one never hides the others.
-fn readable(all: impl Iterator<Item = Result<Instance, Unreadable>>) -> Vec<Instance> {
-    let told = |each: Result<Instance, Unreadable>| match each {
+/// All machines. What is wrong with one never hides the others, and it is there nevertheless: a machine that is left
+/// out would look like one that is gone.
+fn readable<T>(
+    all: &[T],
+    read: impl Fn(&T) -> Result<Instance, Unreadable>,
+    unreadable: impl Fn(&T) -> Option<Instance>,
+) -> Vec<Instance> {
+    let told = |each: &T| match read(each) {
         Ok(instance) => Some(instance),
         Err(error) => {
-            tracing::error!(error = %error, "ignoring a machine");
-            None
+            tracing::error!(error = %error, "failed to read a machine");
+            unreadable(each)
         }
     };
-    all.filter_map(told).collect()
+    all.iter().filter_map(told).collect()
 }
 
 impl Inner {
@@ -36,7 +44,8 @@ impl Inner {
     pub(crate) async fn virtual_machines(&self) -> Result<Vec<Instance>, Error> {
         let found = self.setup.client.virtual_machines(&self.setup.settings.node_resource_group).await;
         let found = found.map_err(|error| Error::Other(format!("listing virtual machines, {error}")))?;
-        Ok(readable(found.iter().map(|each| vm::instance(each, &self.setup.settings.location))))
+        let location = &self.setup.settings.location;
+        Ok(readable(&found, |each| vm::instance(each, location), vm::unreadable))
     }
 
     /// All machines of this cluster.
@@ -44,9 +53,8 @@ impl Inner {
         let (vms, machines) = futures::join!(self.virtual_machines(), self.aks_machines());
         let mut all = vms?;
         let machines = machines.map_err(|error| Error::Other(format!("listing AKS machines, {error}")))?;
-        all.extend(readable(
-            machines.iter().map(|each| machine::instance(each, &self.setup.settings.location)),
-        ));
+        let location = &self.setup.settings.location;
+        all.extend(readable(&machines, |each| machine::instance(each, location), machine::unreadable));
         Ok(all)
     }
 
@@ -82,6 +90,9 @@ impl Inner {
             return self.delete_aks_machine(last_part(id)).await;
         }
         let id = claim.status.as_ref().map_or("", |status| status.provider_id.as_str());
+        if id.is_empty() {
+            return self.delete_by_name(claim).await;
+        }
         let name = vm_name_of(id).ok_or_else(|| {
             Error::NotFound(format!("provider ID {id:?} is not that of a virtual machine of Azure"))
         })?;
@@ -99,30 +110,47 @@ impl Inner {
 
     /// Starts to delete a virtual machine, and waits for its end in the background.
     pub(crate) async fn delete_vm(self: &Arc<Self>, name: &str) -> Result<(), Error> {
-        if !self.deleting.lock().insert(name.to_owned()) {
-            return Ok(());
-        }
-        let begun = self.begin_delete_vm(name).await;
-        match begun {
-            Ok(Some(running)) => {
-                let (inner, name) = (Arc::clone(self), name.to_owned());
-                tokio::spawn(async move {
-                    match running.done().await {
-                        // It goes with the machine, unless somebody else made it.
-                        Ok(()) => inner.delete_interface_if_there(&name).await,
-                        Err(error) => {
-                            tracing::error!(vmName = name, error = %error, "failed to delete virtual machine");
-                        }
-                    }
-                    inner.deleting.lock().remove(&name);
-                });
-                Ok(())
+        let Some(marker) = Deletion::begin(self, name) else { return Ok(()) };
+        let Some(running) = self.begin_delete_vm(name).await? else { return Ok(()) };
+        let (inner, name) = (Arc::clone(self), name.to_owned());
+        tokio::spawn(async move {
+            match deletion::end(running).await {
+                // It goes with the machine, unless somebody else made it.
+                Ok(()) => inner.delete_interface_if_there(&name).await,
+                Err(error) => {
+                    tracing::error!(vmName = name, error = %error, "failed to delete virtual machine");
+                }
             }
-            begun => {
-                self.deleting.lock().remove(name);
-                begun.map(drop)
+            drop(marker);
+        });
+        Ok(())
+    }
+
+    /// Starts to delete what was made for a claim that never learned of its machine: it is looked for by the name that
+    /// it would have, and only deleted if it is this claim's.
+    async fn delete_by_name(self: &Arc<Self>, claim: &NodeClaim) -> Result<(), Error> {
+        let (client, settings) = (&self.setup.client, &self.setup.settings);
+        let name = claim_name(claim);
+        let own = vm_name(name);
+        let is_of_cluster = |found: &VirtualMachine| {
+            let tags = found.tags.as_ref();
+            tags.and_then(|tags| tags.get(tag_names::CLUSTER)) == Some(&settings.cluster_name)
+        };
+        match client.virtual_machine(&settings.node_resource_group, &own).await {
+            Ok(found) if is_of_cluster(&found) => return self.delete_vm(&own).await,
+            Err(error) if !error.is_not_found() => return Err(other(&error)),
+            _ => {}
+        }
+        if self.machine_pool().is_some()
+            && let Ok(own) = machine::machine_name(name)
+        {
+            match self.fresh_aks_machine(&own).await {
+                Ok(found) if claim_of(&found) == Some(name) => return self.delete_aks_machine(&own).await,
+                Err(error) if !error.is_machine_not_found() => return Err(other(&error)),
+                _ => {}
             }
         }
+        Err(Error::NotFound(format!("no machine was made for NodeClaim {name:?}")))
     }
 
     /// Asks that a virtual machine be deleted; nothing if it is on its way out already.

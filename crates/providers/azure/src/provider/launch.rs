@@ -18,7 +18,7 @@ use super::background::{Made, cut};
 use crate::class::Class;
 use crate::instance::{launch_annotations, node_claim, settled_labels};
 use crate::launch::Choice;
-use crate::launch_errors::{Attempt, Meaning};
+use crate::launch_errors::{Attempt, Meaning, Refusal};
 use crate::node_class::readiness;
 use crate::ranking::{Request, rank, wants_ultra_ssd};
 use crate::sku::Sku;
@@ -106,6 +106,7 @@ impl Inner {
             self.follow(claim, made);
         } else if let Err(error) = made.end.await {
             // Nobody would look after a claim of its own: it is told now.
+            self.known.lock().quota.give_back(claim_name(claim));
             self.delete_instance(&instance).await.unwrap_or_else(|error| {
                 tracing::error!(error = %error, "failed to delete a machine that came to nothing");
             });
@@ -221,10 +222,13 @@ impl Inner {
         }
     }
 
-    /// Notes what a refusal says about what Azure has.
-    pub(super) fn note(&self, chosen: &Chosen, meaning: &Meaning) {
+    /// Notes what a refusal says about what Azure has, and about how much of it may be used.
+    pub(super) fn note(&self, chosen: &Chosen, refusal: &Refusal<'_>, meaning: &Meaning) {
         let now = self.setup.clock.now();
         meaning.apply(&chosen.sku, &mut self.unavailable.lock(), now);
+        if refusal.is_about_quota() {
+            self.known.lock().quota.refused(&chosen.asked(), refusal.text);
+        }
     }
 
     /// What a claim can choose from.

@@ -1,57 +1,42 @@
 //! AKS machines as they were a moment ago, so that many who look at them together ask once.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
 use api::names::tags::azure as tags;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use super::Inner;
-use super::instances::last_part;
 use crate::arm::types::machine::Machine;
 use crate::arm::{Error, MachinePool};
-
-/// How long a machine counts as it was seen.
-const KEPT: Duration = Duration::from_secs(30);
+use crate::machine::cache::{Cache, LOOK, Looked};
 
 /// Machines as they were seen.
 #[derive(Debug, Default)]
 pub(crate) struct MachineCache {
-    seen: Mutex<BTreeMap<String, (Instant, Machine)>>,
-    /// When all were seen together.
-    listed: Mutex<Option<Instant>>,
+    known: Mutex<Cache>,
+    /// When all were asked for last and there was no answer.
+    failed: Mutex<Option<Timestamp>>,
     /// Only one asks at a time; the others take over what it got.
     asking: tokio::sync::Mutex<()>,
 }
 
 impl MachineCache {
     /// A machine, unless it was seen too long ago.
-    fn fresh(&self, name: &str) -> Option<Machine> {
-        let seen = self.seen.lock();
-        seen.get(name).filter(|(at, _)| at.elapsed() < KEPT).map(|(_, machine)| machine.clone())
-    }
-
-    fn is_listed(&self) -> bool {
-        self.listed.lock().is_some_and(|at| at.elapsed() < KEPT)
-    }
-
-    fn note(&self, machine: &Machine) {
-        if let Some(name) = name_of(machine) {
-            self.seen.lock().insert(name.to_owned(), (Instant::now(), machine.clone()));
+    fn fresh(&self, name: &str, now: Timestamp) -> Option<Machine> {
+        match self.known.lock().look(name, now) {
+            Looked::Fresh(machine) => Some(machine.clone()),
+            Looked::Absent | Looked::Stale => None,
         }
     }
 
-    /// Forgets a machine that is being changed.
-    pub(crate) fn forget(&self, name: &str) {
-        self.seen.lock().remove(name);
+    fn is_listed(&self, now: Timestamp) -> bool {
+        self.known.lock().is_fresh(now)
     }
-}
 
-/// The name of a machine within its pool.
-fn name_of(machine: &Machine) -> Option<&str> {
-    machine.id.as_deref().or(machine.name.as_deref()).map(last_part)
+    /// Whether AKS could not list its machines a moment ago.
+    fn has_just_failed(&self, now: Timestamp) -> bool {
+        let patience = SignedDuration::try_from(LOOK).unwrap_or(SignedDuration::MAX);
+        self.failed.lock().is_some_and(|failed| now.duration_since(failed) < patience)
+    }
 }
 
 impl Inner {
@@ -70,14 +55,12 @@ impl Inner {
     /// All machines that belong to NodePools, as they are now.
     pub(super) async fn aks_machines(&self) -> Result<Vec<Machine>, Error> {
         let Some(pool) = self.machine_pool() else { return Ok(Vec::new()) };
+        let asked = self.setup.clock.now();
         let all = match self.setup.client.machines(&pool).await {
             Err(error) if error.is_not_found() => Vec::new(),
             all => all?,
         };
-        let now = Instant::now();
-        *self.machines.seen.lock() =
-            all.iter().filter_map(|each| Some((name_of(each)?.to_owned(), (now, each.clone())))).collect();
-        *self.machines.listed.lock() = Some(now);
+        self.machines.known.lock().replace(all.clone(), asked);
         let is_ours = |machine: &Machine| {
             let tags = machine.properties.as_ref().and_then(|properties| properties.tags.as_ref());
             tags.is_some_and(|all| all.contains_key(tags::NODEPOOL))
@@ -87,7 +70,7 @@ impl Inner {
 
     /// A machine as it was a moment ago.
     pub(super) async fn aks_machine(&self, name: &str) -> Result<Machine, Error> {
-        match self.machines.fresh(name) {
+        match self.machines.fresh(name, self.setup.clock.now()) {
             Some(machine) => Ok(machine),
             None => self.fresh_aks_machine(name).await,
         }
@@ -99,20 +82,21 @@ impl Inner {
             let unknown = Error::new("GET machines", "NotFound", "AKS machines are not managed");
             return Err(Error { status: Some(404), ..unknown });
         };
+        let asked = self.setup.clock.now();
         let machine = self.setup.client.machine(&pool, name).await?;
-        self.machines.note(&machine);
+        self.machines.known.lock().put(machine.clone(), asked);
         Ok(machine)
     }
 
+    /// Forgets a machine that is being changed.
+    pub(super) fn forget_aks_machine(&self, name: &str) {
+        self.machines.known.lock().forget(name, self.setup.clock.now());
+    }
+
     /// A machine among all machines, which are asked for together; none if it is not there.
-    pub(super) async fn listed_aks_machine(self: &Arc<Self>, name: &str) -> Result<Option<Machine>, Error> {
-        if !self.machines.is_listed() {
-            let _asking = self.machines.asking.lock().await;
-            if !self.machines.is_listed() {
-                self.aks_machines().await?;
-            }
-        }
-        if let Some(machine) = self.machines.fresh(name) {
+    pub(super) async fn listed_aks_machine(&self, name: &str) -> Result<Option<Machine>, Error> {
+        self.list_aks_machines().await?;
+        if let Some(machine) = self.machines.fresh(name, self.setup.clock.now()) {
             return Ok(Some(machine));
         }
         // It may have come since.
@@ -121,5 +105,24 @@ impl Inner {
             Err(error) if error.is_machine_not_found() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Sees to it that all machines were seen a moment ago. However many wait for that, one of them asks; should AKS
+    /// not answer, the others do not ask as well.
+    async fn list_aks_machines(&self) -> Result<(), Error> {
+        let now = || self.setup.clock.now();
+        if self.machines.is_listed(now()) {
+            return Ok(());
+        }
+        let _asking = self.machines.asking.lock().await;
+        if self.machines.is_listed(now()) {
+            return Ok(());
+        }
+        if self.machines.has_just_failed(now()) {
+            return Err(Error::new("GET machines", "", "AKS could not list its machines a moment ago"));
+        }
+        let listed = self.aks_machines().await;
+        *self.machines.failed.lock() = listed.is_err().then(now);
+        listed.map(drop)
     }
 }

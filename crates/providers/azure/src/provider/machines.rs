@@ -1,7 +1,6 @@
 //! Machines of the AKS Machine API: AKS makes the virtual machine, its disk and its network interface.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::names::metrics::azure::IMAGE_SELECTION_ERRORS;
 use api::names::tags::azure as tag_names;
@@ -12,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::background::Made;
+use super::deletion::{self, Deletion};
 use super::instances::not_found;
 use super::launch::{Chosen, Order, Refused, claim_name, create};
 use crate::arm::types::machine::{ErrorDetail, Machine};
@@ -20,17 +20,14 @@ use crate::images;
 use crate::in_place::Goal;
 use crate::launch_errors::{self, meaning, meaning_for_machine};
 use crate::machine::batch::Item;
+use crate::machine::cache::{LONGEST_WAIT, LOOK};
 use crate::machine::{
-    self, MachineLaunch, Progress, body, check_existing, machine_name, machine_of_vm, progress, root_cause,
+    self, MachineLaunch, Progress, body, check_existing, claim_of, machine_name, machine_of_vm, progress,
+    root_cause,
 };
 use crate::settings::ProvisionMode;
 use crate::tags;
 use crate::vm::Instance;
-
-/// How often it is looked how far a machine of a batch is.
-const LOOK: Duration = Duration::from_secs(5);
-/// How long a machine of a batch may take.
-const PATIENCE: Duration = Duration::from_mins(15);
 
 impl Inner {
     /// The machine that was made for a claim already, by an earlier process perhaps.
@@ -93,10 +90,13 @@ impl Inner {
             Err(error) => {
                 let refusal = launch_errors::Refusal::from(&error);
                 if let Some(meaning) = meaning_for_machine(&refusal, &chosen.attempt()) {
-                    self.note(chosen, &meaning);
+                    self.note(chosen, &refusal, &meaning);
                     return Err(refused(meaning.error));
                 }
-                self.delete_machine_if_there(&name).await;
+                // What Azure did not even look at is not there, and asking for more would not help.
+                if !error.is_throttled() {
+                    self.delete_own_machine(&name, order.name()).await;
+                }
                 return Err(entirely(&error));
             }
         };
@@ -104,7 +104,7 @@ impl Inner {
         let made = match self.fresh_aks_machine(&name).await {
             Ok(machine) => machine,
             Err(error) => {
-                self.delete_machine_if_there(&name).await;
+                self.delete_own_machine(&name, order.name()).await;
                 return Err(entirely(&error));
             }
         };
@@ -157,7 +157,7 @@ impl Inner {
     /// Looks among all machines how far one is, until it is made or will never be.
     async fn wait_for_machine(self: Arc<Self>, name: String, chosen: Option<Chosen>) -> Result<(), Error> {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < LONGEST_WAIT {
             tokio::time::sleep(LOOK).await;
             match self.listed_aks_machine(&name).await {
                 Ok(None) => return Err(create(&format!("AKS machine {name:?} is gone"))),
@@ -174,7 +174,8 @@ impl Inner {
                 }
             }
         }
-        Err(create(&format!("AKS machine {name:?} was not made within {} minutes", PATIENCE.as_secs() / 60)))
+        let minutes = LONGEST_WAIT.as_secs() / 60;
+        Err(create(&format!("AKS machine {name:?} was not made within {minutes} minutes")))
     }
 
     /// Why a machine failed, and what that says about what Azure has.
@@ -192,7 +193,7 @@ impl Inner {
         let known = chosen.and_then(|chosen| Some((chosen, meaning(&refusal, &chosen.attempt())?)));
         match known {
             Some((chosen, meaning)) => {
-                self.note(chosen, &meaning);
+                self.note(chosen, &refusal, &meaning);
                 meaning.error
             }
             None => create(&format!("provisioning AKS machine failed, {code}: {message}")),
@@ -204,9 +205,7 @@ impl Inner {
         let Some(pool) = self.machine_pool() else {
             return Err(Error::NotFound(format!("no machine {name:?}: AKS machines are not managed")));
         };
-        if !self.deleting.lock().insert(name.to_owned()) {
-            return Ok(());
-        }
+        let Some(marker) = Deletion::begin(self, name) else { return Ok(()) };
         let begun = async {
             let found = self.fresh_aks_machine(name).await.map_err(|error| not_found(&error, name))?;
             let state = found.properties.and_then(|properties| properties.provisioning_state);
@@ -218,22 +217,31 @@ impl Inner {
             running.map(Some).map_err(|error| not_found(&error, name))
         }
         .await;
-        self.machines.forget(name);
-        match begun {
-            Ok(Some(running)) => {
-                let (inner, name) = (Arc::clone(self), name.to_owned());
-                tokio::spawn(async move {
-                    if let Err(error) = running.done().await {
-                        tracing::error!(aksMachineName = name, error = %error, "failed to delete AKS machine");
-                    }
-                    inner.machines.forget(&name);
-                    inner.deleting.lock().remove(&name);
-                });
-                Ok(())
+        self.forget_aks_machine(name);
+        let Some(running) = begun? else { return Ok(()) };
+        let (inner, name) = (Arc::clone(self), name.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = deletion::end(running).await {
+                tracing::error!(aksMachineName = name, error = %error, "failed to delete AKS machine");
             }
-            begun => {
-                self.deleting.lock().remove(name);
-                begun.map(drop)
+            inner.forget_aks_machine(&name);
+            drop(marker);
+        });
+        Ok(())
+    }
+
+    /// Deletes what may have been made for a claim, unless it is that of another one whose name is shortened to the
+    /// same.
+    async fn delete_own_machine(&self, name: &str, claim: &str) {
+        match self.fresh_aks_machine(name).await {
+            Ok(found) if claim_of(&found) == Some(claim) => self.delete_machine_if_there(name).await,
+            Ok(_) => {
+                tracing::warn!(aksMachineName = name, NodeClaim = claim, "leaving the AKS machine of another")
+            }
+            Err(error) if error.is_machine_not_found() => {}
+            // Should it be there, the next try finds it.
+            Err(error) => {
+                tracing::warn!(aksMachineName = name, error = %error, "failed to look for an AKS machine")
             }
         }
     }
@@ -245,7 +253,7 @@ impl Inner {
             Ok(running) => running.done().await,
             Err(error) => Err(error),
         };
-        self.machines.forget(name);
+        self.forget_aks_machine(name);
         match deleted {
             Err(error) if !error.is_machine_not_found() => {
                 tracing::error!(aksMachineName = name, error = %error, "failed to delete AKS machine");
@@ -271,7 +279,7 @@ impl Inner {
         let if_match = properties.e_tag.clone().filter(|tag| !tag.is_empty());
         let with = PutMachine { batch: None, if_match };
         let put = self.setup.client.put_machine(&pool, name, &machine, &with).await;
-        self.machines.forget(name);
+        self.forget_aks_machine(name);
         let done = match put {
             Ok(running) => running.done().await,
             Err(error) => Err(error),

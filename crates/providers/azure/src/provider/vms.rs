@@ -95,8 +95,11 @@ impl Inner {
             Ok(running) => running,
             Err(error) => {
                 self.count_failure(&labels, AZURE_PHASE_SYNC, &error);
-                // What was refused may be there nevertheless, in the way of the next one.
-                self.delete_refused_vm(&name).await;
+                // What was refused may be there nevertheless, in the way of the next one; what Azure did not look at
+                // is not, and asking for more would not help.
+                if !error.is_throttled() {
+                    self.delete_refused_vm(&name).await;
+                }
                 return Err(self.understood(chosen, &error));
             }
         };
@@ -252,9 +255,10 @@ impl Inner {
 
     /// What a refusal means; what it says about what Azure has is noted.
     fn understood(&self, chosen: &Chosen, error: &arm::Error) -> Refused {
-        match meaning(&Refusal::from(error), &chosen.attempt()) {
+        let refusal = Refusal::from(error);
+        match meaning(&refusal, &chosen.attempt()) {
             Some(meaning) => {
-                self.note(chosen, &meaning);
+                self.note(chosen, &refusal, &meaning);
                 refused(meaning.error)
             }
             None => Refused::Entirely(create(&error.to_string())),

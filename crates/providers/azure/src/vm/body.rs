@@ -16,8 +16,8 @@ use crate::images::ImageId;
 use crate::launch::Launch;
 use crate::{tags, zone};
 
-/// What a virtual machine is started with.
-#[derive(Clone, Copy, Debug)]
+/// What a virtual machine is started with. What it does first is secret, and never shown.
+#[derive(Clone, Copy)]
 pub struct Start<'a> {
     /// The resource ID of its network interface.
     pub network_interface: &'a str,
@@ -25,6 +25,15 @@ pub struct Start<'a> {
     pub image_id: &'a str,
     /// What it does first, in base64.
     pub custom_data: &'a str,
+}
+
+impl std::fmt::Debug for Start<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Start")
+            .field("network_interface", &self.network_interface)
+            .field("image_id", &self.image_id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The virtual machine of a launch.

@@ -100,6 +100,28 @@ pub fn instance(machine: &VirtualMachine, location: &str) -> Result<Instance, Un
     })
 }
 
+/// What can be said of a machine that tells too little: that it is there. Nobody knows its age, so that it is not
+/// collected, and whoever looks for its provider ID does not take it to be gone.
+pub fn unreadable(machine: &VirtualMachine) -> Option<Instance> {
+    let name = machine.name.as_deref().unwrap_or_default();
+    let tags = machine.tags.clone().unwrap_or_default();
+    let state = machine.properties.as_ref().and_then(|properties| properties.provisioning_state.as_deref());
+    Some(Instance {
+        name: name.strip_prefix(PREFIX).unwrap_or(name).to_owned(),
+        provider_id: provider_id(machine.id.as_deref()?),
+        size: String::new(),
+        zone: zone::REGIONAL.to_owned(),
+        capacity_type: capacity_type::ON_DEMAND,
+        image_id: String::new(),
+        created: None,
+        is_deleting: is_deleting(state),
+        node_pool: tags.get(names::NODEPOOL).cloned(),
+        ultra_ssd: false,
+        tags,
+        machine_id: None,
+    })
+}
+
 /// How a machine is paid for; those that do not say it are on demand.
 pub(crate) fn capacity(priority: Option<&str>) -> &'static str {
     if priority == Some("Spot") { capacity_type::SPOT } else { capacity_type::ON_DEMAND }
@@ -242,5 +264,25 @@ mod tests {
         for wrong in ["", "aws:///i-1", "azure:///subscriptions/s", &ID[1..]] {
             assert_eq!(vm_name_of(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_machine_that_tells_too_little_is_there_nevertheless() {
+        let machine: VirtualMachine = serde_json::from_value(serde_json::json!({
+            "id": "/subscriptions/s/resourceGroups/RG/providers/Microsoft.Compute/virtualMachines/aks-a",
+            "name": "aks-a", "zones": ["1", "2"], "tags": {"karpenter.sh_nodepool": "pool"},
+            "properties": {"timeCreated": "2026-01-01T00:00:00Z"},
+        }))
+        .unwrap();
+        assert!(instance(&machine, "eastus").is_err());
+        let found = unreadable(&machine).unwrap();
+        assert!(
+            found
+                .provider_id
+                .ends_with("/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/aks-a")
+        );
+        assert_eq!((found.name.as_str(), found.node_pool.as_deref()), ("a", Some("pool")));
+        assert_eq!(found.created, None, "it is never collected");
+        assert_eq!(unreadable(&VirtualMachine::default()), None);
     }
 }

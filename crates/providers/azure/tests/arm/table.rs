@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-const SOURCES: [(&str, &str); 12] = [
+const SOURCES: [(&str, &str); 13] = [
     ("settings", include_str!("../../src/settings/tests.rs")),
     ("environment", include_str!("../../src/environment.rs")),
     ("auth", include_str!("../../src/auth.rs")),
     ("auth::cached", include_str!("../../src/auth/cached.rs")),
     ("arm", include_str!("../../src/arm/tests.rs")),
     ("arm::call", include_str!("../../src/arm/call.rs")),
+    ("arm::types", include_str!("../../src/arm/types.rs")),
     ("arm::graph", include_str!("../../src/arm/graph.rs")),
     ("arm::error", include_str!("../../src/arm/error.rs")),
     ("arm::retry", include_str!("../../src/arm/retry.rs")),

@@ -206,6 +206,9 @@ fn machines_and_interfaces_that_nobody_knows_are_deleted() {
         }));
         let id = world.settings.node_id("Microsoft.Network/networkInterfaces", "aks-of-somebody-else");
         world.put(json!({"id": id, "location": "southcentralus", "tags": {}, "properties": {}}));
+        let id = world.settings.node_id("Microsoft.Network/networkInterfaces", "aks-of-an-aks-machine");
+        let tags = json!({"karpenter.sh_nodepool": "pool", "karpenter.azure.com_aksmachine_nodeclaim": "a"});
+        world.put(json!({"id": id, "location": "southcentralus", "tags": tags, "properties": {}}));
     });
     let id = azure::vm::provider_id(
         &play
@@ -223,7 +226,10 @@ fn machines_and_interfaces_that_nobody_knows_are_deleted() {
     play.pass(600);
     assert_eq!(play.double.names(Kind::VirtualMachine), ["aks-pool-kept"]);
     assert!(play.world.get("/api/v1/nodes/aks-pool-lost").is_none());
-    assert_eq!(play.double.names(Kind::NetworkInterface), ["aks-of-somebody-else", "aks-pool-kept"]);
+    assert_eq!(
+        play.double.names(Kind::NetworkInterface),
+        ["aks-of-an-aks-machine", "aks-of-somebody-else", "aks-pool-kept"]
+    );
 }
 
 // azure.md 15.6, 25.5, 25.8
@@ -282,4 +288,59 @@ fn what_changes_seldom_is_asked_for_seldom() {
     play.pass(12 * 3600);
     assert!(!play.double.requests_of(&Method::GET, Kind::Sku).is_empty());
     assert!(!play.double.requests_of(&Method::GET, Kind::Price).is_empty());
+}
+
+/// A class that leaves the DNS cache to the cluster, in a cluster that is new enough for it.
+fn preferring_class(play: &mut Play, name: &str) -> Value {
+    let zone = |zone: &str, destination: &str| {
+        json!({
+            "zone": zone, "queryLogging": "Error", "protocol": "PreferUDP", "forwardDestination": destination,
+            "forwardPolicy": "Sequential", "maxConcurrent": 1000, "cacheDuration": "1h", "serveStaleDuration": "30m",
+            "serveStale": "Immediate",
+        })
+    };
+    let zones = json!([zone(".", "VnetDNS"), zone("cluster.local", "ClusterCoreDNS")]);
+    let dns = json!({"mode": "Preferred", "vnetDNSOverrides": zones, "kubeDNSOverrides": zones});
+    play.apply_class(name, &json!({"localDNS": dns}));
+    let known = json!({"status": {"kubernetesVersion": "1.99.0", "conditions": [{
+        "type": "KubernetesVersionReady", "status": "True", "reason": "KubernetesVersionReady", "message": "",
+        "observedGeneration": 1, "lastTransitionTime": play.world.now(),
+    }]}});
+    play.world.patch(&format!("{CLASSES}/{name}/status"), &known);
+    play.pass(10);
+    status(play, name)["localDNSState"].clone()
+}
+
+// azure.md 15.1 step 5, 25.7: missing CRDs are fine, konnectivity is allowed, other policies and node-local-dns are not
+#[test]
+fn where_the_cluster_decides_about_a_dns_cache_it_is_asked() {
+    const POLICIES: &str = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
+    let mut play = Play::new();
+    let policy = |namespace: &str, name: &str| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+            "metadata": {"name": name, "namespace": namespace}, "spec": {"podSelector": {}},
+        })
+        .to_string()
+    };
+    play.world.apply(&policy("kube-system", "konnectivity-agent"));
+    play.start(|name| name == "nodeclass.status");
+    assert_eq!(preferring_class(&mut play, "free"), "Enabled");
+    play.world.apply(&policy("default", "own"));
+    assert_eq!(preferring_class(&mut play, "with-policies"), "Disabled");
+    assert_eq!(status(&play, "free")["localDNSState"], "Enabled", "it stays");
+    play.world.delete(&format!("{POLICIES}/own"));
+    let cache = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "node-local-dns", "namespace": "kube-system"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "dns"}},
+            "template": {
+                "metadata": {"labels": {"app": "dns"}},
+                "spec": {"containers": [{"name": "dns", "image": "dns"}]},
+            },
+        },
+    });
+    play.world.apply(&cache.to_string());
+    assert_eq!(preferring_class(&mut play, "with-a-cache"), "Disabled");
 }

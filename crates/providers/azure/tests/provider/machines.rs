@@ -1,6 +1,8 @@
 //! Machines of the AKS Machine API, one at a time and many at a time.
 
-use armdouble::{Failure, Kind};
+use std::time::Duration;
+
+use armdouble::{Failure, Kind, Throttle};
 use cloud::{CloudProvider as _, Error};
 use futures::StreamExt as _;
 use http::Method;
@@ -139,8 +141,291 @@ fn machines_of_another_mode_are_kept_only_if_asked_for() {
         });
         play.ready_class(json!({}));
         assert_eq!(play.world.block_on(play.azure.list()).unwrap().len(), seen);
+        let id = play.double.change(|world| {
+            world.settings.node_id("Microsoft.Compute/virtualMachines", "aks-karpenter-old-12345678-vm")
+        });
+        let found = play.world.block_on(play.azure.get(&azure::vm::provider_id(&id)));
+        assert_eq!(found.is_ok(), seen == 1, "{found:?}");
+        let machine = play
+            .double
+            .change(|world| format!("{}/agentPools/karpenter/machines/old", world.settings.cluster_id()));
+        let mut old = play.claim("old", &[ON_DEMAND]);
+        old.metadata.annotations =
+            Some([("karpenter.azure.com/aks-machine-resource-id".to_owned(), machine)].into());
+        assert_eq!(play.world.block_on(play.azure.delete(&old)).is_ok(), seen == 1);
+        play.pass(60);
+        assert_eq!(play.double.names(Kind::Machine).len(), 1 - seen);
         let wanted = play.claim("pool-a", &[ON_DEMAND]);
         play.create(&wanted).unwrap();
         assert_eq!(play.asked(Method::PUT, Kind::Machine), [""; 0]);
     }
+}
+
+fn label(instance: &cloud::Instance, key: &str) -> String {
+    instance.metadata.labels.as_ref().and_then(|all| all.get(key)).cloned().unwrap_or_default()
+}
+
+// azure.md 11.2 wait, 11.5, 9 async launch, 8.2 row 4
+#[test]
+fn a_machine_that_fails_after_aks_has_accepted_it_goes_with_its_claim_and_its_zone_is_avoided() {
+    for mode in ["aksmachineapi", "aksmachineapiheaderbatch"] {
+        let mut play = play(mode);
+        let zonal =
+            Failure::of(Method::PUT, Kind::Machine).later(409, "ZonalAllocationFailed", "No capacity.");
+        play.double.fail(zonal);
+        let wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+        let first = play.create(&wanted).unwrap();
+        play.launched("pool-a", &first);
+        play.pass(120);
+        assert!(play.told("pool-a").contains("AsyncProvisioningError"), "{mode}: {:?}", play.told("pool-a"));
+        assert!(play.world.get(&format!("{CLAIMS}/pool-a")).is_none(), "{mode}");
+        assert_eq!(play.double.names(Kind::Machine), [""; 0], "{mode}");
+        assert!(play.parts.metrics.page().contains(r#"reason="async_provisioning""#), "{mode}");
+        let wanted = play.claim("pool-b", &[ON_DEMAND, SMALL]);
+        let second = play.create(&wanted).unwrap();
+        let place = |each: &cloud::Instance| {
+            (label(each, "node.kubernetes.io/instance-type"), label(each, "topology.kubernetes.io/zone"))
+        };
+        assert_ne!(place(&first), place(&second), "{mode}");
+    }
+}
+
+// azure.md 11.2: details[0] of the provisioning error → table 8.2; 29: quota in two layers
+#[test]
+fn a_machine_that_fails_for_its_quota_says_how_much_is_left() {
+    let mut play = play("aksmachineapi");
+    let cheapest = "standardDav6Family";
+    play.double.change(|world| world.quota.limit(cheapest, 0));
+    let wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+    let first = play.create(&wanted).unwrap();
+    assert_eq!(label(&first, "node.kubernetes.io/instance-type"), "Standard_D2as_v6");
+    play.launched("pool-a", &first);
+    play.pass(60);
+    assert!(play.world.get(&format!("{CLAIMS}/pool-a")).is_none());
+    let wanted = play.claim("pool-b", &[ON_DEMAND, SMALL]);
+    let second = play.create(&wanted).unwrap();
+    assert_ne!(label(&second, "node.kubernetes.io/instance-type"), "Standard_D2as_v6");
+}
+
+// azure.md 18, 24: windows of requests in the machine modes
+#[test]
+fn machines_come_once_each_though_azure_throttles() {
+    const MACHINES: usize = 60;
+    for (mode, limit) in [("aksmachineapi", 25), ("aksmachineapiheaderbatch", 1)] {
+        let mut play = play(mode);
+        play.double.throttle(Throttle::writes(Kind::Machine, limit, Duration::from_secs(30)));
+        let azure = play.azure.clone();
+        let mut left: Vec<api::nodeclaim::NodeClaim> = (0..MACHINES)
+            .map(|number| {
+                serde_json::from_value(claim(&format!("pool-{number:03}"), &[ON_DEMAND, SMALL])).unwrap()
+            })
+            .collect();
+        let mut rounds = 0;
+        // What was refused for now is tried again, as the core does.
+        while !left.is_empty() {
+            rounds += 1;
+            assert!(rounds < 20, "{mode}: {} are left", left.len());
+            play.pass(10);
+            left = play.world.block_on(async {
+                let all = left.into_iter().map(|claim| {
+                    let azure = &azure;
+                    async move { azure.create(&claim).await.is_err().then_some(claim) }
+                });
+                let again: Vec<_> = futures::stream::iter(all).buffer_unordered(MACHINES).collect().await;
+                again.into_iter().flatten().collect()
+            });
+        }
+        assert_eq!(play.double.names(Kind::Machine).len(), MACHINES, "{mode}");
+        assert_eq!(play.double.requests_of(&Method::POST, Kind::DeleteMachines).len(), 0, "{mode}");
+    }
+}
+
+// azure.md 18: what was refused because there were too many requests was not begun
+#[test]
+fn no_machine_is_deleted_that_aks_had_no_time_to_look_at() {
+    for mode in ["aksmachineapi", "aksmachineapiheaderbatch"] {
+        let mut play = play(mode);
+        let busy = Failure::of(Method::PUT, Kind::Machine).name("pool-a").always();
+        play.double.fail(busy.at_once(429, "TooManyRequests", "too many"));
+        let wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+        assert!(play.create(&wanted).is_err(), "{mode}");
+        assert_eq!(play.double.requests_of(&Method::POST, Kind::DeleteMachines).len(), 0, "{mode}");
+    }
+}
+
+// azure.md 11.5, 25.8: a list that cannot be had is asked for by one of those who wait
+#[test]
+fn many_who_wait_do_not_ask_again_and_again_when_aks_does_not_answer() {
+    const MACHINES: usize = 40;
+    let mut play = play("aksmachineapiheaderbatch");
+    let azure = play.azure.clone();
+    let claims: Vec<api::nodeclaim::NodeClaim> = (0..MACHINES)
+        .map(|number| {
+            serde_json::from_value(claim(&format!("pool-{number:03}"), &[ON_DEMAND, SMALL])).unwrap()
+        })
+        .collect();
+    play.world.block_on(async {
+        let all = claims.iter().map(|claim| azure.create(claim));
+        futures::stream::iter(all)
+            .buffer_unordered(MACHINES)
+            .for_each(|made| async { drop(made.unwrap()) })
+            .await;
+    });
+    play.double.fail(Failure::of(Method::GET, Kind::Machine).always().at_once(
+        403,
+        "AuthorizationFailed",
+        "no",
+    ));
+    play.double.forget_requests();
+    play.pass(60);
+    let asked = play.double.requests_of(&Method::GET, Kind::Machine).len();
+    assert!((1..=15).contains(&asked), "{asked}");
+    play.double.fail_no_more();
+    play.pass(60);
+    assert_eq!(play.double.names(Kind::Machine).len(), MACHINES, "nobody gave up");
+}
+
+// azure.md 11.2, 25.4: found though GET said not found: same config ok, conflicting config ⇒ error and cleanup
+#[test]
+fn a_machine_that_was_overlooked_is_the_same_or_goes() {
+    let mut play = play("aksmachineapi");
+    let zone = ("topology.kubernetes.io/zone", "In", &["southcentralus-1"][..]);
+    let size = ("node.kubernetes.io/instance-type", "In", &["Standard_D2s_v3"][..]);
+    let overlook = |play: &mut Play| {
+        // What is known of it counts for half a minute.
+        play.pass(60);
+        play.double.fail(Failure::of(Method::GET, Kind::Machine).at_once(404, "NotFound", "no such machine"));
+    };
+    let wanted = play.claim("pool-a", &[ON_DEMAND, zone, size]);
+    let first = play.create(&wanted).unwrap();
+    overlook(&mut play);
+    let same = play.create(&wanted).unwrap();
+    assert_eq!(first.status.unwrap().provider_id, same.status.unwrap().provider_id);
+    assert_eq!(play.double.requests_of(&Method::POST, Kind::DeleteMachines).len(), 0);
+    overlook(&mut play);
+    let mut other = wanted.clone();
+    other.spec.requirements = serde_json::from_value(json!([
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["Standard_D4s_v3"]},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+    ]))
+    .unwrap();
+    assert!(matches!(play.create(&other), Err(Error::Create { .. })));
+    play.pass(60);
+    assert_eq!(play.double.names(Kind::Machine), [""; 0]);
+}
+
+// azure.md 11.2, 28.19: also a machine that was overlooked may be that of another claim
+#[test]
+fn a_machine_of_another_claim_that_was_overlooked_is_not_deleted() {
+    let mut play = play("aksmachineapi");
+    let wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+    play.create(&wanted).unwrap();
+    play.pass(60);
+    play.double.change(|world| {
+        let id = format!("{}/agentPools/karpenter/machines/pool-a", world.settings.cluster_id());
+        world.change(&id, |machine| {
+            machine["properties"]["tags"]["karpenter.azure.com_aksmachine_nodeclaim"] = "other".into();
+        });
+    });
+    play.double.fail(Failure::of(Method::GET, Kind::Machine).at_once(404, "NotFound", "no such machine"));
+    play.double.fail(Failure::of(Method::PUT, Kind::Machine).at_once(
+        400,
+        "OperationNotAllowed",
+        "it is there",
+    ));
+    assert!(play.create(&wanted).is_err());
+    assert_eq!(play.double.names(Kind::Machine), ["pool-a"]);
+    assert_eq!(play.double.requests_of(&Method::POST, Kind::DeleteMachines).len(), 0);
+    // Nor is it deleted with a claim that never learned of its machine.
+    assert!(play.world.block_on(play.azure.delete(&wanted)).unwrap_err().is_not_found());
+    assert_eq!(play.double.names(Kind::Machine), ["pool-a"]);
+}
+
+// azure.md 9, 11.6: a claim that never learned of its machine
+#[test]
+fn a_claim_without_a_provider_id_is_deleted_with_the_aks_machine_of_its_name() {
+    let mut play = play("aksmachineapi");
+    let wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+    play.create(&wanted).unwrap();
+    play.pass(60);
+    play.world.block_on(play.azure.delete(&wanted)).unwrap();
+    play.pass(60);
+    assert!(play.world.block_on(play.azure.delete(&wanted)).unwrap_err().is_not_found());
+    assert_eq!(play.double.names(Kind::Machine), [""; 0]);
+}
+
+// azure.md 11, 25.4: pool missing: not found and empty everywhere
+#[test]
+fn without_its_pool_there_are_no_machines() {
+    let mut play = play("aksmachineapi");
+    play.double.change(|world| {
+        let pool = format!("{}/agentPools/karpenter", world.settings.cluster_id());
+        world.remove(&pool);
+    });
+    assert_eq!(play.world.block_on(play.azure.list()).unwrap().len(), 0);
+    let id = "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/aks-karpenter-a-12345678-vm";
+    assert!(play.world.block_on(play.azure.get(id)).unwrap_err().is_not_found());
+    let mut wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+    assert!(matches!(play.create(&wanted), Err(Error::Create { .. })));
+    wanted.metadata.annotations = Some(
+        [("karpenter.azure.com/aks-machine-resource-id".to_owned(), "/machines/pool-a".to_owned())].into(),
+    );
+    assert!(play.world.block_on(play.azure.delete(&wanted)).unwrap_err().is_not_found());
+}
+
+// azure.md 11.4, 25.8: separate keys are separate calls; a window is open for at most five seconds
+#[test]
+fn what_differs_goes_apart_and_nobody_waits_longer_than_the_longest_window() {
+    let play = play("aksmachineapiheaderbatch");
+    let azure = play.azure.clone();
+    let of = |number: u64, cpus: &str| -> api::nodeclaim::NodeClaim {
+        let cpus = [cpus];
+        let cpus = ("karpenter.azure.com/sku-cpu", "In", &cpus[..]);
+        serde_json::from_value(claim(&format!("pool-{number}"), &[ON_DEMAND, cpus])).unwrap()
+    };
+    let make = |claims: Vec<(Duration, api::nodeclaim::NodeClaim)>| {
+        play.double.forget_requests();
+        play.world.block_on(async {
+            let all = claims.iter().map(|(wait, claim)| {
+                let azure = &azure;
+                async move {
+                    tokio::time::sleep(*wait).await;
+                    azure.create(claim).await.unwrap();
+                }
+            });
+            futures::future::join_all(all).await;
+        });
+        play.double.requests_of(&Method::PUT, Kind::Machine).len()
+    };
+    assert_eq!(make(vec![(Duration::ZERO, of(1, "2")), (Duration::ZERO, of(2, "4"))]), 2);
+    // Each comes before the window would close.
+    let millis = |number: u64| Duration::from_millis(900 * number);
+    assert_eq!(make((0..8).map(|number| (millis(number), of(10 + number, "2"))).collect()), 2);
+}
+
+// azure.md 15.4, 25.8: VM and machine mix; 11: VM-based nodes remain fully managed in every mode
+#[test]
+fn machines_of_both_kinds_that_nobody_knows_are_deleted() {
+    let mut play = play("aksmachineapi");
+    for name in ["pool-kept", "pool-lost"] {
+        let wanted = play.claim(name, &[ON_DEMAND, SMALL]);
+        let launched = play.create(&wanted).unwrap();
+        play.launched(name, &launched);
+    }
+    play.double.change(|world| {
+        let id = world.settings.node_id("Microsoft.Compute/virtualMachines", "aks-old");
+        world.put(json!({
+            "id": id, "location": "southcentralus",
+            "tags": {"karpenter.sh_nodepool": "pool", "karpenter.azure.com_cluster": "walk"},
+            "properties": {
+                "provisioningState": "Succeeded", "timeCreated": play.world.now().to_string(),
+                "hardwareProfile": {"vmSize": "Standard_D2s_v3"},
+            },
+        }));
+    });
+    play.world.delete(&format!("{CLAIMS}/pool-lost"));
+    play.start(|name| name == "instance.garbagecollection");
+    play.pass(900);
+    assert_eq!(play.double.names(Kind::Machine), ["pool-kept"]);
+    assert_eq!(play.double.names(Kind::VirtualMachine), ["aks-karpenter-pool-kept-12345678-vm"]);
 }

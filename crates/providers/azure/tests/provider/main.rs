@@ -9,9 +9,11 @@
 
 mod burst;
 mod controllers;
+mod ends;
 mod launches;
 mod machines;
 mod play;
 mod table;
 mod takeover;
+mod updates;
 mod walk;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 8] = [
     ("burst", include_str!("burst.rs")),
     ("controllers", include_str!("controllers.rs")),
+    ("ends", include_str!("ends.rs")),
     ("launches", include_str!("launches.rs")),
     ("machines", include_str!("machines.rs")),
     ("takeover", include_str!("takeover.rs")),
+    ("updates", include_str!("updates.rs")),
     ("walk", include_str!("walk.rs")),
 ];
 

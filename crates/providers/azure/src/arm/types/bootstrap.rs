@@ -1,9 +1,11 @@
 //! What the node bootstrapping service of AKS is asked, and what it answers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::hidden;
 use super::node_config::{ArtifactStreamingProfile, KubeletConfig, LinuxOsConfig, LocalDnsProfile};
 
 /// Which node is to start.
@@ -129,8 +131,8 @@ pub struct ProvisionGpu {
     pub install_gpu_driver: Option<bool>,
 }
 
-/// What a machine does when it starts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a machine does when it starts. Once the token is in it, it is secret, and it is never shown.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BootstrappingResponse {
     /// The command that makes it a node.
@@ -139,4 +141,14 @@ pub struct BootstrappingResponse {
     /// What it does first, in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_data: Option<String>,
+}
+
+impl fmt::Debug for BootstrappingResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cse, custom_data } = self;
+        f.debug_struct("BootstrappingResponse")
+            .field("cse", &hidden(cse.as_ref()))
+            .field("custom_data", &hidden(custom_data.as_ref()))
+            .finish()
+    }
 }

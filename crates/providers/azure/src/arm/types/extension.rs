@@ -1,9 +1,12 @@
 //! Extensions of virtual machines, as Azure's compute API spells them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use super::hidden;
 
 /// Something that Azure runs on a virtual machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +32,8 @@ pub struct Extension {
     pub properties: Option<ExtensionProperties>,
 }
 
-/// What an extension runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What an extension runs. What it is told in secret is never shown.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionProperties {
     /// Who made it.
@@ -54,4 +57,27 @@ pub struct ExtensionProperties {
     /// Where Azure is with it; read-only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_state: Option<String>,
+}
+
+impl fmt::Debug for ExtensionProperties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            publisher,
+            kind,
+            type_handler_version,
+            auto_upgrade_minor_version,
+            settings,
+            protected_settings,
+            provisioning_state,
+        } = self;
+        f.debug_struct("ExtensionProperties")
+            .field("publisher", publisher)
+            .field("kind", kind)
+            .field("type_handler_version", type_handler_version)
+            .field("auto_upgrade_minor_version", auto_upgrade_minor_version)
+            .field("settings", settings)
+            .field("protected_settings", &hidden(protected_settings.as_ref()))
+            .field("provisioning_state", provisioning_state)
+            .finish()
+    }
 }

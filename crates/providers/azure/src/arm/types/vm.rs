@@ -1,11 +1,12 @@
 //! Virtual machines, as Azure's compute API spells them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::SubResource;
+use super::{SubResource, hidden};
 
 /// A virtual machine, as it is put and as it is read; also a row of the resource graph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -229,8 +230,9 @@ pub struct NetworkInterfaceReferenceProperties {
     pub delete_option: Option<String>,
 }
 
-/// What an operating system starts with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What an operating system starts with. What it does first has the token by which it joins the cluster in it, and is
+/// never shown.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OsProfile {
     /// Who may log in.
@@ -245,6 +247,18 @@ pub struct OsProfile {
     /// What only Linux has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linux_configuration: Option<LinuxConfiguration>,
+}
+
+impl fmt::Debug for OsProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { admin_username, computer_name, custom_data, linux_configuration } = self;
+        f.debug_struct("OsProfile")
+            .field("admin_username", admin_username)
+            .field("computer_name", computer_name)
+            .field("custom_data", &hidden(custom_data.as_ref()))
+            .field("linux_configuration", linux_configuration)
+            .finish()
+    }
 }
 
 /// What only Linux starts with.

@@ -31,7 +31,10 @@ impl Version {
         }
         let answer: Value = inner.setup.api.get("/version").await.map_err(|error| error.to_string())?;
         let version = answer.get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
-        *self.0.lock() = Some((now + KEPT, version.clone()));
+        // An answer that says nothing is not worth keeping.
+        if !version.is_empty() {
+            *self.0.lock() = Some((now + KEPT, version.clone()));
+        }
         Ok(version)
     }
 }
