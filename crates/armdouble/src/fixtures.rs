@@ -183,7 +183,7 @@ fn cluster(settings: &Settings) -> Vec<Value> {
     ]
 }
 
-/// Whom the controller is, and what it may do: the three roles that the walk-through gives it in the resource group of
+/// Who the controller is, and what it may do: the three roles that the walk-through gives it in the resource group of
 /// the nodes, as far as they matter.
 fn rights(settings: &Settings) -> Vec<Value> {
     let identity = settings.id(

@@ -7,6 +7,7 @@ pub mod arm;
 pub mod auth;
 pub mod bootstrap;
 pub mod class;
+pub mod configure;
 mod controllers;
 pub mod drift;
 pub mod environment;

@@ -34,8 +34,10 @@ impl Facts {
         self.service_principal = client.map(|client| format!("AKS says that it is client {client}"));
         if let Some(network) = &cluster.properties.network_profile {
             let told = |text: Option<&String>| text.filter(|text| !text.is_empty()).cloned();
-            self.network_plugin = told(network.network_plugin.as_ref()).or_else(|| self.network_plugin.take());
-            self.network_policy = told(network.network_policy.as_ref()).or_else(|| self.network_policy.take());
+            self.network_plugin =
+                told(network.network_plugin.as_ref()).or_else(|| self.network_plugin.take());
+            self.network_policy =
+                told(network.network_policy.as_ref()).or_else(|| self.network_policy.take());
             self.ip_families.extend(network.ip_families.clone().unwrap_or_default());
         }
         // In the other modes AKS itself tells nodes everything.
