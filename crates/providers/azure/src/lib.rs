@@ -9,6 +9,7 @@ pub mod bootstrap;
 pub mod class;
 pub mod configure;
 mod controllers;
+pub mod doctor;
 pub mod drift;
 pub mod environment;
 pub mod garbage;
