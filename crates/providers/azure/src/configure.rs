@@ -108,6 +108,25 @@ async fn network(
     })
 }
 
+/// Whether an address is that of a cluster's API server, as far as AKS says. The kubeconfig may be of another cluster,
+/// and its nodes would then join that one.
+pub fn check_endpoint(cluster: &ManagedCluster, endpoint: &str) -> Result<(), CannotConfigure> {
+    let properties = &cluster.properties;
+    let names = [&properties.fqdn, &properties.private_fqdn, &properties.azure_portal_fqdn];
+    let names: Vec<&str> =
+        names.into_iter().flatten().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    let host = host.split([':', '/']).next().unwrap_or_default();
+    if names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(host)) {
+        return Ok(());
+    }
+    Err(CannotConfigure(format!(
+        "the kubeconfig is of the API server {host:?}, that of the cluster is {}: `az aks get-credentials` changes the \
+         kubeconfig, --kubeconfig names another, and --cluster-endpoint says how nodes reach the API server",
+        names.join(" or ")
+    )))
+}
+
 fn failed(what: &str, error: &Error) -> CannotConfigure {
     CannotConfigure(format!("{what}: {error}"))
 }

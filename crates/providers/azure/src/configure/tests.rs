@@ -246,3 +246,14 @@ fn the_usual_subscription_is_that_of_az() {
     assert_eq!(default_subscription("{}"), None);
     assert_eq!(default_subscription("no JSON"), None);
 }
+
+#[test]
+fn a_kubeconfig_of_another_cluster_is_refused() {
+    let named = cluster(&json!({"fqdn": "c-1.hcp.westus3.azmk8s.io", "privateFQDN": "c-1.private"}));
+    for endpoint in ["https://c-1.hcp.westus3.azmk8s.io:443", "https://C-1.private"] {
+        assert_eq!(check_endpoint(&named, endpoint), Ok(()), "{endpoint}");
+    }
+    let error = check_endpoint(&named, "https://d-1.hcp.westus3.azmk8s.io:443").unwrap_err().to_string();
+    assert!(error.contains("\"d-1.hcp.westus3.azmk8s.io\"") && error.contains("--kubeconfig"), "{error}");
+    assert_eq!(check_endpoint(&cluster(&json!({})), "https://d"), Ok(()), "nobody says");
+}

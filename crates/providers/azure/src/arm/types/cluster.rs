@@ -29,6 +29,14 @@ pub struct ManagedClusterProperties {
     pub current_kubernetes_version: Option<String>,
     /// The version of Kubernetes that was asked for.
     pub kubernetes_version: Option<String>,
+    /// The name of its API server.
+    pub fqdn: Option<String>,
+    /// The name of its API server, if only its network reaches it.
+    #[serde(rename = "privateFQDN")]
+    pub private_fqdn: Option<String>,
+    /// The name of its API server for the portal.
+    #[serde(rename = "azurePortalFQDN")]
+    pub azure_portal_fqdn: Option<String>,
     /// The resource group of its nodes.
     pub node_resource_group: Option<String>,
     /// Its agent pools.
