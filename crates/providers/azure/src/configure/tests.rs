@@ -78,7 +78,7 @@ fn the_documented_call_writes_all_values() {
         controller:
           env:
             - name: DISABLE_LEADER_ELECTION
-              value: "true"
+              value: "false"
             - name: CLUSTER_NAME
               value: "c"
             - name: CLUSTER_ENDPOINT

@@ -88,7 +88,8 @@ fn variables(
     let only_if = |condition: bool, text: &str| if condition { text.to_owned() } else { String::new() };
     let switch = |on: bool| on.to_string();
     let mut all = vec![
-        (common::DISABLE_LEADER_ELECTION.env, switch(true)),
+        // While a new replica replaces another, only one of them may lead.
+        (common::DISABLE_LEADER_ELECTION.env, switch(false)),
         (flags::CLUSTER_NAME.env, wishes.cluster.clone()),
         (flags::CLUSTER_ENDPOINT.env, local.endpoint.clone()),
         (flags::KUBELET_BOOTSTRAP_TOKEN.env, local.bootstrap_token.reveal().to_owned()),
