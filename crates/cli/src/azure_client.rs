@@ -11,6 +11,10 @@ use clock::Clock;
 
 use crate::controller::VERSION;
 
+/// The tokens by which nodes join.
+pub(crate) const BOOTSTRAP_TOKENS: &str =
+    "/api/v1/namespaces/kube-system/secrets?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken";
+
 /// A variable of the environment that says something.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())

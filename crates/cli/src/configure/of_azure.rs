@@ -8,12 +8,9 @@ use clock::Clock;
 use serde_json::Value;
 
 use super::Args;
-use crate::azure_client::{self, variable};
+use crate::azure_client::{self, BOOTSTRAP_TOKENS, variable};
 use crate::connect;
 
-/// The tokens by which nodes join.
-const TOKENS: &str =
-    "/api/v1/namespaces/kube-system/secrets?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken";
 const KUBECONFIG: &str = "`az aks get-credentials` writes one, --kubeconfig names another";
 
 /// The values of the chart.
@@ -73,7 +70,7 @@ fn wishes(args: &Args) -> Result<Wishes> {
 /// The token by which nodes join.
 async fn token(config: kube::Config) -> Result<Secret> {
     let client = connect::client(config).await?;
-    let request = http::Request::get(TOKENS).body(Vec::new()).context("asking for tokens")?;
+    let request = http::Request::get(BOOTSTRAP_TOKENS).body(Vec::new()).context("asking for tokens")?;
     let secrets: Value = client.request(request).await.context("asking for Secrets of kube-system")?;
     configure::bootstrap_token(&secrets, Clock::system().now()).ok_or_else(|| {
         anyhow!("kube-system has no Secret of type bootstrap.kubernetes.io/token that nodes could join with")

@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use api::azure::AKSNodeClass;
+use api::names::flags;
+use azure::auth::Secret;
 use azure::doctor::Subject;
 use azure::settings::ProvisionMode;
+use clock::Clock;
 use cloud::doctor::{Check, Report};
 use serde_json::Value;
 
 use super::Args;
-use crate::{azure_client, connect};
+use crate::azure_client::{self, BOOTSTRAP_TOKENS};
+use crate::connect;
 
 const CLASSES: &str = "/apis/karpenter.azure.com/v1beta1/aksnodeclasses";
 /// How long the cluster may take: without it there is still much to look at.
@@ -55,7 +59,7 @@ pub(super) async fn examine(args: &Args) -> Result<Report> {
     Ok(report)
 }
 
-/// The AKSNodeClasses, the version of Kubernetes, and what cannot be read.
+/// The AKSNodeClasses, the version of Kubernetes, and what else is to be said.
 async fn ask(kubeconfig: Option<&str>) -> Result<(Vec<AKSNodeClass>, String, Vec<Check>)> {
     let config = connect::config(kubeconfig, "--kubeconfig names another file").await?;
     let client = connect::client(config).await?;
@@ -73,5 +77,14 @@ async fn ask(kubeconfig: Option<&str>) -> Result<(Vec<AKSNodeClass>, String, Vec
             }
         }
     }
+    unreadable.extend(token(&client).await);
     Ok((classes, version.git_version.trim_start_matches('v').to_owned(), unreadable))
+}
+
+/// What is said about the token by which nodes join, for those who may read it. The controller may not.
+async fn token(client: &kube::Client) -> Option<Check> {
+    let request = http::Request::get(BOOTSTRAP_TOKENS).body(Vec::new()).ok()?;
+    let secrets: Value = client.request(request).await.ok()?;
+    let told = azure_client::variable(flags::azure::KUBELET_BOOTSTRAP_TOKEN.env).map(Secret::new);
+    Some(azure::doctor::token(&secrets, told.as_ref(), Clock::system().now()))
 }

@@ -14,6 +14,7 @@ use crate::arm::{Client, Error};
 use crate::auth::Secret;
 use crate::environment::Environment;
 
+pub(crate) use token::bootstrap_tokens;
 pub use token::{bootstrap_token, default_subscription};
 pub use values::values;
 pub use wishes::Wishes;

@@ -9,6 +9,7 @@ mod cluster;
 mod network;
 mod permissions;
 mod quotas;
+mod token;
 
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ use crate::arm::types::sku::{ResourceSku, Usage};
 use crate::arm::{Client, Error, MachinePool};
 use crate::network::SubnetId;
 use crate::settings::ProvisionMode;
+
+pub use token::token;
 
 /// How long Azure may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
