@@ -1,5 +1,7 @@
 //! What administrators use, against the double: the values of the chart for a cluster, and looking everything over.
 
+mod table;
+
 use std::sync::Arc;
 
 use api::azure::AKSNodeClass;
