@@ -2,19 +2,22 @@
 
 mod table;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::azure::AKSNodeClass;
+use api::provider::Provider;
 use armdouble::{Double, Failure, Kind};
 use azure::arm::{Client, Setup};
 use azure::auth::{FixedToken, Secret};
 use azure::configure::{self, Local, Wishes};
 use azure::doctor::{Subject, examine};
-use azure::settings::ProvisionMode;
+use azure::settings::{AzureSettings, ProvisionMode};
 use clock::Clock;
 use cloud::doctor::{Level, Report};
 use http::Method;
 use jiff::Timestamp;
+use runtime::settings::{Command, Settings};
 use serde_json::{Value, json};
 
 const PERMISSIONS: &str = "Microsoft.Authorization/permissions";
@@ -58,6 +61,54 @@ async fn everything_that_values_are_made_of_is_found() {
         "azure.workload.identity/client-id: \"66666666-6666-6666-6666-666666666666\"",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+/// The variables in values.
+fn variables(text: &str) -> BTreeMap<String, String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let pair = |pair: &[&str]| {
+        let name = pair[0].strip_prefix("- name: ")?;
+        Some((name.to_owned(), serde_json::from_str(pair[1].strip_prefix("value: ")?).ok()?))
+    };
+    lines.windows(2).filter_map(pair).collect()
+}
+
+// azure.md 22.4, 28.5
+#[tokio::test(start_paused = true)]
+async fn the_controller_starts_with_what_is_written() {
+    for (mode, plugin) in
+        [("aksscriptless", "azure"), ("aksscriptless", "none"), ("aksmachineapiheaderbatch", "azure")]
+    {
+        let (double, client) = world();
+        let settings = double.change(|azure| {
+            let id = azure.settings.cluster_id();
+            azure.change(&id, |cluster| {
+                cluster["properties"]["networkProfile"]["networkPlugin"] = json!(plugin)
+            });
+            azure.settings.clone()
+        });
+        let arguments = ["walk", "walk", "karpenter-sa", "karpentermsi", "false", mode].map(str::to_owned);
+        let wishes = Wishes::read(&arguments).unwrap();
+        let found = configure::find(&client, &wishes).await.unwrap();
+        let local = Local {
+            subscription: settings.subscription.clone(),
+            endpoint: "https://walk.hcp.southcentralus.azmk8s.io:443".to_owned(),
+            bootstrap_token: Secret::new("abcdef.0123456789abcdef"),
+            ..Local::default()
+        };
+        let written = variables(&configure::values(&wishes, &found, &local).unwrap());
+        let variable = |name: &str| written.get(name).cloned();
+        let read = match Settings::parse(Provider::Azure, Vec::<String>::new(), variable) {
+            Ok(Command::Run(read)) => *read,
+            other => panic!("{other:?}"),
+        };
+        let read = AzureSettings::new(&read, variable, |_| Err("no file".to_owned())).unwrap();
+        assert_eq!(read.provision_mode.as_str(), mode);
+        assert_eq!(read.network_plugin, plugin);
+        assert_eq!(read.vnet_subnet_id, settings.subnet_id());
+        assert_eq!(read.node_resource_group, settings.node_resource_group);
+        assert_eq!(read.node_identities.len(), 1);
     }
 }
 
