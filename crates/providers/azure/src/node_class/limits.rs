@@ -33,11 +33,13 @@ impl Facts {
         let client = cluster.service_principal();
         self.service_principal = client.map(|client| format!("AKS says that it is client {client}"));
         if let Some(network) = &cluster.properties.network_profile {
-            let told = |text: Option<&String>| text.filter(|text| !text.is_empty()).cloned();
-            self.network_plugin =
-                told(network.network_plugin.as_ref()).or_else(|| self.network_plugin.take());
-            self.network_policy =
-                told(network.network_policy.as_ref()).or_else(|| self.network_policy.take());
+            // What the settings say counts as well: it is what nodes are told.
+            if let Some(plugin) = network.network_plugin.as_ref().filter(|plugin| is_refused_plugin(plugin)) {
+                self.network_plugin = Some(plugin.clone());
+            }
+            if let Some(policy) = network.network_policy.as_ref().filter(|policy| is_refused_policy(policy)) {
+                self.network_policy = Some(policy.clone());
+            }
             self.ip_families.extend(network.ip_families.clone().unwrap_or_default());
         }
         // In the other modes AKS itself tells nodes everything.
@@ -75,14 +77,13 @@ pub fn refusals(facts: &Facts) -> Vec<Refusal> {
             ),
         );
     }
-    if let Some(plugin) = facts.network_plugin.as_deref().filter(|plugin| !is(plugin, &["", "azure", "none"]))
-    {
+    if let Some(plugin) = facts.network_plugin.as_deref().filter(|plugin| is_refused_plugin(plugin)) {
         refuse(
             reasons::NETWORK_PLUGIN_UNSUPPORTED,
             format!("the cluster has network plugin {plugin:?}, expected azure or none"),
         );
     }
-    if let Some(policy) = facts.network_policy.as_deref().filter(|policy| is(policy, &["calico"])) {
+    if let Some(policy) = facts.network_policy.as_deref().filter(|policy| is_refused_policy(policy)) {
         refuse(
             reasons::NETWORK_POLICY_UNSUPPORTED,
             format!("the cluster has network policy {policy:?}, expected cilium, azure or none"),
@@ -122,6 +123,14 @@ pub fn refusals(facts: &Facts) -> Vec<Refusal> {
         );
     }
     all
+}
+
+fn is_refused_plugin(plugin: &str) -> bool {
+    !is(plugin, &["", "azure", "none"])
+}
+
+fn is_refused_policy(policy: &str) -> bool {
+    is(policy, &["calico"])
 }
 
 fn is(text: &str, any: &[&str]) -> bool {

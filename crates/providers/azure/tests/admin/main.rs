@@ -69,7 +69,7 @@ fn variables(text: &str) -> BTreeMap<String, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let pair = |pair: &[&str]| {
         let name = pair[0].strip_prefix("- name: ")?;
-        Some((name.to_owned(), serde_json::from_str(pair[1].strip_prefix("value: ")?).ok()?))
+        Some((name.to_owned(), serde_json::from_str::<String>(pair[1].strip_prefix("value: ")?).ok()?))
     };
     lines.windows(2).filter_map(pair).collect()
 }
