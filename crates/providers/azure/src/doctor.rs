@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use api::azure::AKSNodeClass;
 use cloud::doctor::{Check, Report};
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 
 use crate::arm::types::cluster::{AgentPool, ManagedCluster, Permission};
 use crate::arm::types::network::{DiskEncryptionSet, LoadBalancer, NetworkSecurityGroup, Subnet};
@@ -79,10 +79,15 @@ impl Subject {
 }
 
 /// An answer, unless it takes too long.
-async fn patiently<T>(question: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let answer = tokio::time::timeout(PATIENCE, question).await;
-    answer.unwrap_or_else(|_| {
-        Err(Error::new("Azure", "", &format!("no answer came within {} s", PATIENCE.as_secs())))
+fn patiently<'a, T>(
+    question: impl Future<Output = Result<T, Error>> + Send + 'a,
+) -> BoxFuture<'a, Result<T, Error>> {
+    // Many are asked together: what each needs meanwhile is not kept in one place.
+    Box::pin(async move {
+        let answer = tokio::time::timeout(PATIENCE, question).await;
+        answer.unwrap_or_else(|_| {
+            Err(Error::new("Azure", "", &format!("no answer came within {} s", PATIENCE.as_secs())))
+        })
     })
 }
 

@@ -35,7 +35,7 @@ pub async fn discover(
         vnet_guid(client, settings),
         api.get::<Value>(DNS),
         api.get::<Value>(NODES),
-        managed_cluster(client, settings)
+        Box::pin(managed_cluster(client, settings))
     );
     let service = dns.unwrap_or_else(|error| {
         tracing::info!(%error, "unable to find the service kube-dns, the usual address is taken");
