@@ -79,7 +79,7 @@ impl Subject {
 }
 
 /// An answer, unless it takes too long.
-fn patiently<'a, T>(
+fn patiently<'a, T: 'a>(
     question: impl Future<Output = Result<T, Error>> + Send + 'a,
 ) -> BoxFuture<'a, Result<T, Error>> {
     // Many are asked together: what each needs meanwhile is not kept in one place.

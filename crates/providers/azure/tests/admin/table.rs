@@ -37,3 +37,18 @@ fn every_test_is_in_the_table_and_every_row_has_its_test() {
     let differing: Vec<String> = in_sources().symmetric_difference(&listed).cloned().collect();
     assert_eq!(differing, Vec::<String>::new());
 }
+
+#[test]
+fn the_guide_names_every_setting_and_every_reason() {
+    let guide = include_str!("../../../../../docs/azure.md");
+    for flag in api::names::flags::azure::ALL {
+        for text in [format!("`--{}`", flag.flag), format!("`{}`", flag.env)] {
+            assert!(guide.contains(&text), "docs/azure.md does not name {text}");
+        }
+    }
+    // That images are looked up anew is nothing to do anything about.
+    let reasons = api::names::reasons::azure::ALL.iter().filter(|reason| **reason != "KubernetesUpgrade");
+    for reason in reasons {
+        assert!(guide.contains(&format!("`{reason}`")), "docs/azure.md does not name {reason}");
+    }
+}
