@@ -79,7 +79,9 @@ async fn administrators_can_look_at_the_cluster_its_identities_and_their_rights(
     let cluster = client.managed_cluster(&pool.group, &pool.cluster).await.unwrap();
     assert_eq!(cluster.node_resource_group(), group);
     assert_eq!(cluster.service_principal(), None);
-    assert!(cluster.has_workload_identity() && !cluster.is_stopped() && !cluster.has_node_auto_provisioning());
+    assert!(
+        cluster.has_workload_identity() && !cluster.is_stopped() && !cluster.has_node_auto_provisioning()
+    );
     assert!(cluster.kubelet_identity().unwrap().client_id.is_some());
     assert_eq!(cluster.pools()[0].name.as_deref(), Some("nodepool1"));
     let found = client.agent_pool(&pool).await.unwrap();
