@@ -35,6 +35,12 @@ impl Addresses {
         }
     }
 
+    /// The network interfaces that have addresses of a subnet, one for each address.
+    pub(crate) fn owners(&self, subnet: &str) -> impl Iterator<Item = &str> {
+        let taken = self.taken.get(&subnet.to_ascii_lowercase());
+        taken.into_iter().flat_map(BTreeMap::values).map(String::as_str)
+    }
+
     /// So many addresses of a subnet for a network interface, its own among them; none if there are not enough.
     pub(crate) fn free(
         &self,

@@ -200,6 +200,7 @@ fn serve(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         (Kind::NetworkInterface, "PUT") if !is_list => network::put(state, call),
         (Kind::NetworkInterface, "PATCH") if !is_list => network::patch(state, call),
         (Kind::NetworkInterface, "DELETE") if !is_list => network::delete(state, call),
+        (Kind::Subnet, "GET") if !is_list => network::subnet(world, call),
         (Kind::ResourceGraph, "POST") => graph::query(world, call),
         (Kind::Machine, "PUT") if !is_list => machines::put(state, call),
         (Kind::Machine, "GET") if is_list => machines::list(world, call),

@@ -63,7 +63,7 @@ pub(crate) fn fill(world: &mut World) {
         }
     }
     let settings = world.settings.clone();
-    for resource in network(&settings).into_iter().chain(cluster(&settings)) {
+    for resource in network(&settings).into_iter().chain(cluster(&settings)).chain(rights(&settings)) {
         world.put(resource);
     }
 }
@@ -180,5 +180,48 @@ fn cluster(settings: &Settings) -> Vec<Value> {
         }),
         system,
         machines,
+    ]
+}
+
+/// Who the controller is, and what it may do: the three roles that the walk-through gives it in the resource group of
+/// the nodes, as far as they matter.
+fn rights(settings: &Settings) -> Vec<Value> {
+    let identity = settings.id(
+        &settings.cluster_resource_group,
+        "Microsoft.ManagedIdentity/userAssignedIdentities",
+        "karpentermsi",
+    );
+    let role = |name: &str, actions: &[&str]| {
+        let id = settings.node_id("Microsoft.Authorization/permissions", name);
+        json!({"id": id, "actions": actions, "notActions": [], "dataActions": [], "notDataActions": []})
+    };
+    vec![
+        json!({
+            "id": identity, "location": settings.location,
+            "properties": {
+                "clientId": "66666666-6666-6666-6666-666666666666",
+                "principalId": "77777777-7777-7777-7777-777777777777", "tenantId": settings.tenant,
+            },
+        }),
+        role(
+            "virtual-machine-contributor",
+            &[
+                "Microsoft.Authorization/*/read",
+                "Microsoft.Compute/locations/*",
+                "Microsoft.Compute/virtualMachines/*",
+                "Microsoft.Compute/disks/write",
+                "Microsoft.Compute/disks/read",
+                "Microsoft.Compute/disks/delete",
+            ],
+        ),
+        role("network-contributor", &["Microsoft.Authorization/*/read", "Microsoft.Network/*"]),
+        role(
+            "managed-identity-operator",
+            &[
+                "Microsoft.ManagedIdentity/userAssignedIdentities/*/read",
+                "Microsoft.ManagedIdentity/userAssignedIdentities/*/assign/action",
+                "Microsoft.Authorization/*/read",
+            ],
+        ),
     ]
 }

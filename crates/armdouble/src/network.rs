@@ -112,6 +112,18 @@ fn give_addresses(world: &World, resource: &mut Value) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// A subnet says who has its addresses.
+pub(crate) fn subnet(world: &World, call: &Call) -> Result<Answer, Refusal> {
+    let mut found = world.get(&call.route.id).cloned().ok_or_else(|| others::missing(call))?;
+    let owners = world.addresses.owners(&call.route.id);
+    let used: Vec<Value> =
+        owners.map(|owner| json!({"id": format!("{owner}/ipConfigurations/own")})).collect();
+    if !used.is_empty() {
+        found["properties"]["ipConfigurations"] = json!(used);
+    }
+    Ok(Answer::json(200, found))
+}
+
 pub(crate) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let body = call.json()?;
     bodies::check(Kind::NetworkInterface, "TagsObject", &body)?;

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "aws")]
 mod of_aws;
+#[cfg(feature = "azure")]
+mod of_azure;
 
 use std::process::ExitCode;
 
@@ -12,9 +14,12 @@ use cloud::doctor::Report;
 
 /// Find out what keeps nodes from being launched: credentials, permissions, networks, images, quotas; changes nothing
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "without a cloud there is nothing to look over"))]
+#[cfg_attr(
+    not(all(feature = "aws", feature = "azure")),
+    expect(dead_code, reason = "without a cloud there is nothing to look over there")
+)]
 pub(crate) struct Args {
-    /// Whose nodes: aws
+    /// Whose nodes: aws or azure
     #[arg(long, value_name = "NAME")]
     provider: Provider,
     /// What to print
@@ -38,6 +43,44 @@ pub(crate) struct Args {
     /// Zones are avoided that traffic is shifted away from
     #[arg(long, env = "ENABLE_ZONAL_SHIFT", value_parser = FalseyValueParser::new())]
     enable_zonal_shift: bool,
+    #[command(flatten)]
+    azure: OfAzure,
+}
+
+/// What the controller is told about Azure; what is not said, AKS is asked.
+#[derive(clap::Args)]
+#[cfg_attr(
+    not(feature = "azure"),
+    expect(dead_code, reason = "without Azure there is nothing to look over there")
+)]
+struct OfAzure {
+    /// Azure: the resource group of the cluster
+    #[arg(long, value_name = "NAME", env = "ARM_RESOURCE_GROUP", default_value = "")]
+    resource_group: String,
+    /// Azure: the resource group of the nodes
+    #[arg(long, value_name = "NAME", env = "AZURE_NODE_RESOURCE_GROUP", default_value = "")]
+    node_resource_group: String,
+    /// Azure: the subnet of the nodes
+    #[arg(long, value_name = "ID", env = "VNET_SUBNET_ID", default_value = "")]
+    vnet_subnet_id: String,
+    /// Azure: the region
+    #[arg(long, value_name = "NAME", env = "LOCATION", default_value = "")]
+    location: String,
+    /// Azure: the subscription; AZURE_SUBSCRIPTION_ID or that of `az` when not said
+    #[arg(long, value_name = "ID")]
+    subscription: Option<String>,
+    /// Azure: how machines are made
+    #[arg(long, value_name = "MODE", env = "PROVISION_MODE", default_value = "aksscriptless")]
+    provision_mode: String,
+    /// Azure: the agent pool with AKS machines
+    #[arg(long, value_name = "NAME", env = "AKS_MACHINES_POOL_NAME", default_value = "")]
+    aks_machines_pool_name: String,
+    /// Azure: images come from the shared gallery of AKS
+    #[arg(long, env = "USE_SIG", value_parser = FalseyValueParser::new())]
+    use_sig: bool,
+    /// Azure: the keys that disks are encrypted by
+    #[arg(long, value_name = "ID", env = "NODE_OSDISK_DISKENCRYPTIONSET_ID", default_value = "")]
+    node_osdisk_diskencryptionset_id: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -80,7 +123,10 @@ async fn examine(args: &Args) -> Result<Report> {
         Provider::Aws => of_aws::examine(args).await,
         #[cfg(not(feature = "aws"))]
         Provider::Aws => bail!("provider aws is not in this build"),
-        Provider::Kwok => bail!("there is nothing to look over for provider kwok: expected aws"),
-        Provider::Azure => bail!("provider azure cannot be looked over yet: expected aws"),
+        #[cfg(feature = "azure")]
+        Provider::Azure => of_azure::examine(args).await,
+        #[cfg(not(feature = "azure"))]
+        Provider::Azure => bail!("provider azure is not in this build"),
+        Provider::Kwok => bail!("there is nothing to look over for provider kwok: expected aws or azure"),
     }
 }

@@ -6,6 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "azure")]
+mod azure_client;
+mod configure;
 mod connect;
 mod controller;
 mod crds;
@@ -34,6 +37,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    Configure(configure::Args),
     Crds(crds::Args),
     Doctor(doctor::Args),
     Plan(plan::Args),
@@ -77,6 +81,7 @@ fn in_one_line(error: &anyhow::Error) -> String {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Controller { arguments } => controller::run(arguments),
+        Command::Configure(args) => configure::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(&args),
         Command::Plan(args) => plan::run(&args),

@@ -53,5 +53,17 @@ fn an_aws_that_does_not_answer_is_said_once() {
 #[test]
 fn providers_that_cannot_be_looked_over_are_named() {
     let text = complaint(&["--provider", "kwok", "--cluster-name", "c"], &[]);
-    assert_eq!(text, "error: there is nothing to look over for provider kwok: expected aws\n");
+    assert_eq!(text, "error: there is nothing to look over for provider kwok: expected aws or azure\n");
+}
+
+#[test]
+fn without_a_subscription_azure_cannot_be_asked() {
+    let text = complaint(&["--provider", "azure", "--cluster-name", "c"], &[]);
+    assert!(text.starts_with("error: no Azure subscription is known: set --subscription"), "{text}");
+}
+
+#[test]
+fn a_mode_that_does_not_exist_is_named() {
+    let arguments = ["--provider", "azure", "--cluster-name", "c", "--provision-mode", "other"];
+    assert_eq!(complaint(&arguments, &[]), "error: provision mode \"other\" is unknown\n");
 }

@@ -98,6 +98,50 @@ fn settings_reach_the_controller_as_upstreams_chart_writes_them() -> Result<()> 
     Ok(())
 }
 
+/// A part of what `karpenter configure --provider azure` writes.
+const CONFIGURED: &str = r#"
+provider: azure
+replicas: 1
+controller:
+  env:
+    - name: CLUSTER_NAME
+      value: "walk"
+    - name: NETWORK_PLUGIN_MODE
+      value: ""
+serviceAccount:
+  name: "karpenter-sa"
+  annotations:
+    azure.workload.identity/client-id: "66666666-6666-6666-6666-666666666666"
+podLabels:
+  azure.workload.identity/use: "true"
+settings:
+  featureGates:
+    staticCapacity: true
+"#;
+
+#[test]
+fn values_that_configure_writes_for_azure_are_understood() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("karpenter-values.yaml");
+    fs::write(&path, CONFIGURED)?;
+    let rendered = text(helm(&["template", "karpenter", CONTROLLER, "--values", &path.to_string_lossy()])?)?;
+    for expected in [
+        "args: [controller, --provider, azure]",
+        "- name: CLUSTER_NAME\n              value: walk",
+        "- name: NETWORK_PLUGIN_MODE\n              value: \"\"",
+        "azure.workload.identity/use: \"true\"",
+        "azure.workload.identity/client-id: 66666666-6666-6666-6666-666666666666",
+        "serviceAccountName: karpenter-sa",
+        "StaticCapacity=true",
+        // What AKS plans is read whatever else is set.
+        "resourceNames: [upcoming-maintenance-window]",
+    ] {
+        assert!(rendered.contains(expected), "{expected} is not in\n{rendered}");
+    }
+    assert_eq!(rendered.matches("name: CLUSTER_NAME").count(), 1);
+    Ok(())
+}
+
 #[test]
 fn every_setting_of_the_aws_provider_is_a_value_of_the_chart() -> Result<()> {
     let values = [
@@ -135,6 +179,7 @@ fn the_controllers_chart_says_what_it_misses() -> Result<()> {
     for (set, expected) in [
         ("provider=gcp", r#"provider "gcp" is unknown: expected kwok, aws or azure"#),
         ("provider=aws", "settings.clusterName is required with provider aws"),
+        ("provider=azure", "`karpenter configure --provider azure` writes all values"),
     ] {
         let output = helm(&["template", CONTROLLER, "--set", set])?;
         let error = String::from_utf8(output.stderr)?;

@@ -266,6 +266,10 @@ pub mod azure {
         NETWORK_POLICY_UNSUPPORTED = "NetworkPolicyUnsupported";
         /// Nodes with IPv6 addresses cannot be created.
         IP_FAMILY_UNSUPPORTED = "IPFamilyUnsupported";
+        /// Nodes would need a proxy that they are not told of.
+        HTTP_PROXY_UNSUPPORTED = "HTTPProxyUnsupported";
+        /// Nodes would need certificates that they are not told of.
+        CUSTOM_CA_UNSUPPORTED = "CustomCAUnsupported";
     }
 
     define! {

@@ -1,7 +1,7 @@
 //! Azure's management API: how it is asked. Entry: [`Client`].
 //!
 //! ```text
-//!   compute, network, aks, graph, prices   what can be asked: one method for each operation
+//!   compute, network, aks, clusters, …      what can be asked: one method for each operation
 //!      │
 //!   pages, running                         answers in several parts, and operations that take long
 //!      │
@@ -14,6 +14,7 @@
 mod aks;
 mod call;
 mod client;
+mod clusters;
 mod compute;
 mod envelope;
 pub mod error;

@@ -31,13 +31,24 @@ pub enum ProvisionMode {
 }
 
 impl ProvisionMode {
-    fn named(name: &str) -> Option<Self> {
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Self> {
         match name {
             "aksscriptless" => Some(Self::AksScriptless),
             "bootstrappingclient" => Some(Self::BootstrappingClient),
             "aksmachineapi" => Some(Self::AksMachineApi),
             "aksmachineapiheaderbatch" => Some(Self::AksMachineApiHeaderBatch),
             _ => None,
+        }
+    }
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AksScriptless => "aksscriptless",
+            Self::BootstrappingClient => "bootstrappingclient",
+            Self::AksMachineApi => "aksmachineapi",
+            Self::AksMachineApiHeaderBatch => "aksmachineapiheaderbatch",
         }
     }
 

@@ -64,6 +64,12 @@ impl Client {
         self.sender.list(Call::new("network:ListLoadBalancers", Method::GET, url)).await
     }
 
+    /// The networks of a resource group.
+    pub async fn virtual_networks(&self, group: &str) -> Result<Vec<VirtualNetwork>, Error> {
+        let url = self.in_group(group, &[NETWORK, "virtualNetworks"], &[VERSION]);
+        self.sender.list(Call::new("network:ListVirtualNetworks", Method::GET, url)).await
+    }
+
     /// A network, by its ID.
     pub async fn virtual_network(&self, id: &str) -> Result<VirtualNetwork, Error> {
         self.get("network:GetVirtualNetwork", self.by_id(id, &[VERSION])).await

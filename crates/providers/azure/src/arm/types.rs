@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 pub mod bootstrap;
+pub mod cluster;
 pub mod extension;
 pub mod gallery;
 pub mod graph;

@@ -5,6 +5,9 @@ use std::net::IpAddr;
 
 use api::names::reasons::azure as reasons;
 
+use crate::arm::types::cluster::ManagedCluster;
+use crate::settings::ProvisionMode;
+
 /// What is known of a cluster. What nobody could find out is absent and refuses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -18,6 +21,33 @@ pub struct Facts {
     pub ip_families: Vec<String>,
     /// The address of the cluster's DNS.
     pub dns: Option<IpAddr>,
+    /// The proxy that nodes need and are not told of.
+    pub http_proxy: Option<String>,
+    /// How many certificates nodes should trust and are not told of.
+    pub custom_certificates: usize,
+}
+
+impl Facts {
+    /// Takes over what AKS says about the cluster, which counts more than what its nodes look like.
+    pub fn learn(&mut self, cluster: &ManagedCluster, mode: ProvisionMode) {
+        let client = cluster.service_principal();
+        self.service_principal = client.map(|client| format!("AKS says that it is client {client}"));
+        if let Some(network) = &cluster.properties.network_profile {
+            // What the settings say counts as well: it is what nodes are told.
+            if let Some(plugin) = network.network_plugin.as_ref().filter(|plugin| is_refused_plugin(plugin)) {
+                self.network_plugin = Some(plugin.clone());
+            }
+            if let Some(policy) = network.network_policy.as_ref().filter(|policy| is_refused_policy(policy)) {
+                self.network_policy = Some(policy.clone());
+            }
+            self.ip_families.extend(network.ip_families.clone().unwrap_or_default());
+        }
+        // In the other modes AKS itself tells nodes everything.
+        if mode == ProvisionMode::AksScriptless {
+            self.http_proxy = cluster.http_proxy().map(str::to_owned);
+            self.custom_certificates = cluster.custom_certificates();
+        }
+    }
 }
 
 /// Why nodes cannot be created for a cluster.
@@ -31,9 +61,15 @@ pub struct Refusal {
 
 /// Why nodes cannot be created for a cluster, if so.
 pub fn refusal(facts: &Facts) -> Option<Refusal> {
-    let refuse = |reason, message| Some(Refusal { reason, message });
+    refusals(facts).into_iter().next()
+}
+
+/// Everything for which nodes cannot be created for a cluster.
+pub fn refusals(facts: &Facts) -> Vec<Refusal> {
+    let mut all = Vec::new();
+    let mut refuse = |reason, message| all.push(Refusal { reason, message });
     if let Some(evidence) = &facts.service_principal {
-        return refuse(
+        refuse(
             reasons::SERVICE_PRINCIPAL_UNSUPPORTED,
             format!(
                 "the cluster has a service principal, expected a managed identity: {evidence}; \
@@ -41,15 +77,14 @@ pub fn refusal(facts: &Facts) -> Option<Refusal> {
             ),
         );
     }
-    if let Some(plugin) = facts.network_plugin.as_deref().filter(|plugin| !is(plugin, &["", "azure", "none"]))
-    {
-        return refuse(
+    if let Some(plugin) = facts.network_plugin.as_deref().filter(|plugin| is_refused_plugin(plugin)) {
+        refuse(
             reasons::NETWORK_PLUGIN_UNSUPPORTED,
             format!("the cluster has network plugin {plugin:?}, expected azure or none"),
         );
     }
-    if let Some(policy) = facts.network_policy.as_deref().filter(|policy| is(policy, &["calico"])) {
-        return refuse(
+    if let Some(policy) = facts.network_policy.as_deref().filter(|policy| is_refused_policy(policy)) {
+        refuse(
             reasons::NETWORK_POLICY_UNSUPPORTED,
             format!("the cluster has network policy {policy:?}, expected cilium, azure or none"),
         );
@@ -61,14 +96,41 @@ pub fn refusal(facts: &Facts) -> Option<Refusal> {
         .map(|family| format!("family {family}"));
     let address = facts.dns.filter(IpAddr::is_ipv6).map(|address| format!("DNS address {address}"));
     if let Some(what) = family.or(address) {
-        return refuse(
+        refuse(
             reasons::IP_FAMILY_UNSUPPORTED,
             format!(
                 "the cluster has {what}, and nodes get IPv4 addresses only: expected a cluster without IPv6"
             ),
         );
     }
-    None
+    if let Some(proxy) = &facts.http_proxy {
+        refuse(
+            reasons::HTTP_PROXY_UNSUPPORTED,
+            format!(
+                "the cluster has the HTTP proxy {proxy}, which nodes of provision mode aksscriptless are not told of: \
+                 expected a cluster without one, or another mode"
+            ),
+        );
+    }
+    if facts.custom_certificates > 0 {
+        refuse(
+            reasons::CUSTOM_CA_UNSUPPORTED,
+            format!(
+                "the cluster has {} custom CA trust certificates, which nodes of provision mode aksscriptless are not \
+                 told of: expected a cluster without any, or another mode",
+                facts.custom_certificates
+            ),
+        );
+    }
+    all
+}
+
+fn is_refused_plugin(plugin: &str) -> bool {
+    !is(plugin, &["", "azure", "none"])
+}
+
+fn is_refused_policy(policy: &str) -> bool {
+    is(policy, &["calico"])
 }
 
 fn is(text: &str, any: &[&str]) -> bool {
@@ -110,8 +172,46 @@ mod tests {
                 network_policy: Some(policy.to_owned()),
                 ip_families: vec!["IPv4".to_owned()],
                 dns: Some("10.0.0.10".parse().unwrap()),
+                ..Facts::default()
             };
             assert_eq!(reason(&facts), None, "{plugin} {policy}");
         }
+    }
+
+    fn cluster(properties: &serde_json::Value) -> ManagedCluster {
+        serde_json::from_value(serde_json::json!({"name": "c", "properties": properties})).unwrap()
+    }
+
+    // azure.md 23: service principals, HTTP proxies and custom CA trust certificates
+    #[test]
+    fn what_aks_says_about_a_cluster_counts_more_than_what_its_nodes_look_like() {
+        let guessed = || Facts { service_principal: Some("by its nodes".to_owned()), ..Facts::default() };
+        let learned = |properties: serde_json::Value, mode: ProvisionMode| {
+            let mut facts = guessed();
+            facts.learn(&cluster(&properties), mode);
+            refusals(&facts).into_iter().map(|refusal| refusal.reason).collect::<Vec<_>>()
+        };
+        let ours = ProvisionMode::AksScriptless;
+        let none: [&str; 0] = [];
+        assert_eq!(learned(serde_json::json!({"servicePrincipalProfile": {"clientId": "msi"}}), ours), none);
+        assert_eq!(
+            learned(serde_json::json!({"servicePrincipalProfile": {"clientId": "1-2-3"}}), ours),
+            ["ServicePrincipalUnsupported"]
+        );
+        let network = serde_json::json!({"networkProfile": {
+            "networkPlugin": "kubenet", "networkPolicy": "calico", "ipFamilies": ["IPv4", "IPv6"],
+        }});
+        assert_eq!(
+            learned(network, ours),
+            ["NetworkPluginUnsupported", "NetworkPolicyUnsupported", "IPFamilyUnsupported"]
+        );
+        let nodes = || {
+            serde_json::json!({
+                "httpProxyConfig": {"httpProxy": "http://proxy:3128"},
+                "securityProfile": {"customCATrustCertificates": ["Y2VydA=="]},
+            })
+        };
+        assert_eq!(learned(nodes(), ours), ["HTTPProxyUnsupported", "CustomCAUnsupported"]);
+        assert_eq!(learned(nodes(), ProvisionMode::AksMachineApi), none, "AKS tells its machines");
     }
 }

@@ -1,12 +1,14 @@
 //! What must be found out about the cluster before nodes can join it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use api::names::labels::azure as labels;
 use runtime::Api;
 use serde_json::Value;
 
 use super::ClusterInfo;
+use crate::arm::types::cluster::ManagedCluster;
 use crate::arm::{Client, Error};
 use crate::network::SubnetId;
 use crate::node_class::limits::Facts;
@@ -16,6 +18,8 @@ use crate::settings::AzureSettings;
 const DNS: &str = "/api/v1/namespaces/kube-system/services/kube-dns";
 /// The address that AKS gives it unless told otherwise.
 const USUAL_DNS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 10));
+/// How long AKS may take to say something about the cluster: nodes can be made without it.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Some nodes that AKS itself made.
 const NODES: &str = "/api/v1/nodes?limit=20&labelSelector=kubernetes.azure.com%2Frole%3Dagent";
 
@@ -27,8 +31,12 @@ pub async fn discover(
     settings: &AzureSettings,
     ca_bundle: String,
 ) -> Result<(ClusterInfo, Facts), Error> {
-    let (vnet_guid, dns, nodes) =
-        futures::join!(vnet_guid(client, settings), api.get::<Value>(DNS), api.get::<Value>(NODES));
+    let (vnet_guid, dns, nodes, cluster) = futures::join!(
+        vnet_guid(client, settings),
+        api.get::<Value>(DNS),
+        api.get::<Value>(NODES),
+        Box::pin(managed_cluster(client, settings))
+    );
     let service = dns.unwrap_or_else(|error| {
         tracing::info!(%error, "unable to find the service kube-dns, the usual address is taken");
         Value::Null
@@ -37,10 +45,32 @@ pub async fn discover(
         tracing::info!(%error, "unable to look at the nodes of the cluster");
         Value::Null
     });
-    let found = facts(settings, &service, &nodes);
+    let mut found = facts(settings, &service, &nodes);
+    if let Some(cluster) = cluster {
+        found.learn(&cluster, settings.provision_mode);
+    }
     let info =
         ClusterInfo { dns_service_ip: found.dns.unwrap_or(USUAL_DNS), vnet_guid: vnet_guid?, ca_bundle };
     Ok((info, found))
+}
+
+/// What AKS says about the cluster, if we may ask. The roles that launches need do not allow it.
+async fn managed_cluster(client: &Client, settings: &AzureSettings) -> Option<ManagedCluster> {
+    let (group, name) = (&settings.cluster_resource_group, &settings.cluster_name);
+    if group.is_empty() {
+        return None;
+    }
+    match tokio::time::timeout(PATIENCE, client.managed_cluster(group, name)).await {
+        Ok(Ok(cluster)) => Some(cluster),
+        Ok(Err(error)) => {
+            tracing::info!(%error, "unable to ask AKS about the cluster, its nodes are looked at instead");
+            None
+        }
+        Err(_) => {
+            tracing::info!("AKS does not say anything about the cluster, its nodes are looked at instead");
+            None
+        }
+    }
 }
 
 /// What Azure tells the network of the cluster apart by, where nodes are told.
@@ -74,6 +104,7 @@ fn facts(settings: &AzureSettings, service: &Value, nodes: &Value) -> Facts {
         network_policy: Some(settings.network_policy.clone()),
         ip_families: families.collect(),
         dns: settings.dns_service_ip.or(found),
+        ..Facts::default()
     }
 }
 

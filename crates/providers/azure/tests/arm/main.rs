@@ -71,6 +71,32 @@ async fn world_interface(client: &Client, group: &str) -> String {
     made.name.expect("it has a name")
 }
 
+// azure.md 22.3, 22.4
+#[tokio::test(start_paused = true)]
+async fn administrators_can_look_at_the_cluster_its_identities_and_their_rights() {
+    let World { client, double, group } = &World::new();
+    let pool = support::pool(double);
+    let cluster = client.managed_cluster(&pool.group, &pool.cluster).await.unwrap();
+    assert_eq!(cluster.node_resource_group(), group);
+    assert_eq!(cluster.service_principal(), None);
+    assert!(
+        cluster.has_workload_identity() && !cluster.is_stopped() && !cluster.has_node_auto_provisioning()
+    );
+    assert!(cluster.kubelet_identity().unwrap().client_id.is_some());
+    assert_eq!(cluster.pools()[0].name.as_deref(), Some("nodepool1"));
+    let found = client.agent_pool(&pool).await.unwrap();
+    assert_eq!(found.properties.mode.as_deref(), Some("Machines"));
+    let identity = client.managed_identity(&pool.group, "karpentermsi").await.unwrap();
+    assert!(identity.properties.client_id.is_some());
+    let networks = client.virtual_networks(group).await.unwrap();
+    let subnets = networks[0].properties.as_ref().unwrap().subnets.as_ref().unwrap();
+    assert_eq!(subnets[0].name.as_deref(), Some("aks-subnet"));
+    let rights = client.permissions(group).await.unwrap();
+    assert_eq!(rights.len(), 3);
+    assert!(rights.iter().any(|role| role.actions.iter().any(|action| action == "Microsoft.Network/*")));
+    assert!(client.managed_cluster(&pool.group, "other").await.unwrap_err().is_not_found());
+}
+
 // azure.md 24, rows 13 to 15
 #[tokio::test(start_paused = true)]
 async fn what_surrounds_machines_can_be_looked_at() {

@@ -125,6 +125,34 @@ fn a_disk_encryption_set_must_be_readable() {
     assert_eq!(play.condition("default", "ValidationSucceeded").0, "True");
 }
 
+// azure.md 23; the issue: AKS knows it for certain
+#[test]
+fn a_cluster_that_aks_says_cannot_be_supported_is_refused_with_the_reason() {
+    let cases: [(fn(&mut armdouble::World), &str); 2] = [
+        (
+            |azure| change_cluster(azure, "servicePrincipalProfile", json!({"clientId": "1-2-3"})),
+            "ServicePrincipalUnsupported",
+        ),
+        (
+            |azure| change_cluster(azure, "httpProxyConfig", json!({"httpProxy": "http://p:1"})),
+            "HTTPProxyUnsupported",
+        ),
+    ];
+    for (prepare, expected) in cases {
+        let mut play = Play::with(Stage { prepare: Some(prepare), ..Stage::default() });
+        play.apply_class("default", &json!({}));
+        play.start(|name| name == "nodeclass.status");
+        play.pass(10);
+        let (status, reason, message) = play.condition("default", "ValidationSucceeded");
+        assert_eq!((status.as_str(), reason.as_str()), ("False", expected), "{message}");
+    }
+}
+
+fn change_cluster(azure: &mut armdouble::World, field: &str, value: Value) {
+    let id = azure.settings.cluster_id();
+    azure.change(&id, |cluster| cluster["properties"][field] = value);
+}
+
 // azure.md 23; the issue: unsupported clusters are named in the condition with the reason
 #[test]
 fn a_cluster_with_calico_is_refused_with_the_reason() {

@@ -28,6 +28,8 @@ pub(crate) const KUBELET: &str = "44444444-4444-4444-4444-444444444444";
 pub(crate) struct Stage<'a> {
     pub(crate) arguments: &'a [&'a str],
     pub(crate) double: armdouble::Settings,
+    /// What is different in Azure before the provider starts.
+    pub(crate) prepare: Option<fn(&mut armdouble::World)>,
     /// Whether pods are scheduled and machines become nodes.
     pub(crate) alive: bool,
 }
@@ -82,6 +84,9 @@ impl Play {
         }
         let (settings, of_azure) = settings(&stage.double, stage.arguments);
         let double = world.block_on(async { Double::with(world.clock(), stage.double) });
+        if let Some(prepare) = stage.prepare {
+            double.change(prepare);
+        }
         let (parts, azure) = world.block_on(start(&world, &double, settings, of_azure));
         let mut play = Self { world, double, azure, parts };
         if stage.alive {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::SubResource;
+
 /// What may reach machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,6 +107,9 @@ pub struct VirtualNetworkProperties {
     /// What Azure tells two networks of one name apart by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_guid: Option<String>,
+    /// Its parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnets: Option<Vec<Subnet>>,
 }
 
 /// A part of a network.
@@ -117,6 +122,24 @@ pub struct Subnet {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// What is known about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub properties: Option<SubnetProperties>,
+}
+
+/// What is known about a part of a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubnetProperties {
+    /// Its addresses, if they are one range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address_prefix: Option<String>,
+    /// Its addresses, if they are several ranges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address_prefixes: Option<Vec<String>>,
+    /// Who has one of its addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_configurations: Option<Vec<SubResource>>,
 }
 
 /// Keys that disks are encrypted by.
