@@ -22,31 +22,31 @@ use crate::ours::ours;
 use crate::real::{Machines, Real};
 
 /// NodePool and AKSNodeClass as the README has them.
-const POOL: &str = include_str!("../../../../examples/azure/nodepool.yaml");
+pub(crate) const POOL: &str = include_str!("../../../../examples/azure/nodepool.yaml");
 const CLUSTER_FILE: &str = include_str!("azure.yaml");
 /// Tells that the agent of the network is not there yet.
 const CILIUM: &str = "node.cilium.io/agent-not-ready";
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-struct Walk {
+pub(crate) struct Walk {
     // It ends before what it talks to.
-    controller: Option<Process>,
-    real: Real,
-    arm: Arm,
+    pub(crate) controller: Option<Process>,
+    pub(crate) real: Real,
+    pub(crate) arm: Arm,
     /// The machines that came up; none does twice.
-    booted: RefCell<BTreeSet<String>>,
+    pub(crate) booted: RefCell<BTreeSet<String>>,
 }
 
 impl Walk {
     /// A cluster and an Azure, and nothing between them.
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let real = Real::start_for(Provider::Azure, ControlPlane::builder(), Machines::Simulator)?;
         let arm = Arm::start(&real.runtime)?;
         Ok(Self { controller: None, real, arm, booted: RefCell::default() })
     }
 
-    fn start_controller(&mut self) -> Result<()> {
+    pub(crate) fn start_controller(&mut self) -> Result<()> {
         let [metrics, health] = free_ports()?.map(|port| port.to_string());
         let azure = self.arm.environment(&self.real.plane);
         let mut environment: Vec<(&str, &str)> =
@@ -63,18 +63,18 @@ impl Walk {
         Ok(())
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> String {
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         self.real.plane.kubectl(arguments).unwrap()
     }
 
-    fn list(&self, kind: &str) -> Vec<Value> {
+    pub(crate) fn list(&self, kind: &str) -> Vec<Value> {
         let list: Value = serde_json::from_str(&self.kubectl(&["get", kind, "-A", "-o", "json"])).unwrap();
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
     /// Waits for something, while machines that were made come up.
     #[track_caller]
-    fn until(&self, what: &str, check: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&self, what: &str, check: impl Fn(&Self) -> bool) {
         let waited = poll(what, PATIENCE, || {
             self.boot();
             self.start_network();
@@ -127,7 +127,8 @@ impl Walk {
         self.arm.double.requests_of(&Method::PUT, kind)
     }
 
-    fn tags() -> Value {
+    /// The tags of everything that is made.
+    pub(crate) fn tags() -> Value {
         json!({
             "team": "walkers", "karpenter.azure.com_cluster": "walk", "compute.aks.billing": "linux",
             "karpenter.sh_nodepool": "general-purpose",
@@ -249,7 +250,7 @@ impl Walk {
     }
 }
 
-fn text(object: &Value, pointer: &str) -> String {
+pub(crate) fn text(object: &Value, pointer: &str) -> String {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
