@@ -200,9 +200,7 @@ impl Left<'_> {
 
 /// What a node has, and what pods can use of it.
 fn resources() -> (Value, Value) {
-    let has = |cpu: &str, memory: &str| {
-        json!({"cpu": cpu, "memory": memory, "pods": "250", "ephemeral-storage": "120Gi"})
-    };
+    let has = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory, "pods": "250", "ephemeral-storage": "120Gi"});
     (has("2", "7577Mi"), has("1900m", "5000Mi"))
 }
 
