@@ -9,6 +9,8 @@ mod arm;
 mod aws;
 #[path = "controllers/azure.rs"]
 mod azure;
+#[path = "controllers/azure_table.rs"]
+mod azure_table;
 #[path = "controllers/azure_takeover.rs"]
 mod azure_takeover;
 #[path = "controllers/cluster.rs"]
