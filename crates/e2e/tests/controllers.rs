@@ -1,10 +1,18 @@
 //! Controllers as processes of their own on a real control plane: ours after the original one and the other way
-//! round, two of ours at the same time, ours with nothing but the permissions of its chart, and ours on AWS.
+//! round, two of ours at the same time, ours with nothing but the permissions of its chart, and ours on AWS and Azure.
 //!
 //! `E2E=long` makes clusters larger and looks at them for longer.
 
+#[path = "controllers/arm.rs"]
+mod arm;
 #[path = "controllers/aws.rs"]
 mod aws;
+#[path = "controllers/azure.rs"]
+mod azure;
+#[path = "controllers/azure_table.rs"]
+mod azure_table;
+#[path = "controllers/azure_takeover.rs"]
+mod azure_takeover;
 #[path = "controllers/cluster.rs"]
 mod cluster;
 #[path = "support/ours.rs"]

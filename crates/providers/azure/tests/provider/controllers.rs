@@ -189,7 +189,9 @@ fn images_wait_for_the_maintenance_window() {
         world.images.publish(gallery, "2404gen2containerd", "202607.01.0", "2026-07-01T00:00:00+00:00");
     });
     // Until what was found is asked for again.
-    play.pass(3 * 24 * 3600 + 600);
+    let asked = play.asked(Method::GET, Kind::CommunityVersion).len();
+    play.pass_days(4);
+    assert!(play.asked(Method::GET, Kind::CommunityVersion).len() > asked, "the newer image was seen");
     assert_eq!(version(&play), "202606.01.0");
     let (start, end) = (play.world.now(), play.world.now() + std::time::Duration::from_hours(4));
     play.world.apply(&window(&start.to_string(), &end.to_string()));

@@ -119,6 +119,16 @@ impl Play {
         self.world.run_for(Duration::from_secs(seconds));
     }
 
+    /// Lets days pass in large steps: what is done every few minutes is done once in each of them.
+    pub(crate) fn pass_days(&mut self, days: u32) {
+        const STEP: Duration = Duration::from_hours(6);
+        let end = self.world.now() + Duration::from_hours(24) * days;
+        while self.world.now() < end {
+            self.world.block_on(tokio::time::advance(STEP));
+            self.pass(1);
+        }
+    }
+
     /// Starts the controllers of the provider with some names.
     pub(crate) fn start(&mut self, is_meant: impl Fn(&str) -> bool) {
         let (leads, leading) = watch::channel(true);
