@@ -43,7 +43,7 @@ pub(super) async fn examine(args: &Args) -> Result<Report> {
     };
     let answer = tokio::time::timeout(PATIENCE, ask(args.kubeconfig.as_deref())).await;
     let answer = answer.unwrap_or_else(|_| Err(anyhow!("the cluster does not answer")));
-    let more = match answer {
+    let found = match answer {
         Ok((classes, version, unreadable)) => {
             subject.classes = Some(classes);
             subject.kubernetes = Some(version);
@@ -55,7 +55,7 @@ pub(super) async fn examine(args: &Args) -> Result<Report> {
         }
     };
     let mut report = azure::doctor::examine(&client, &subject).await.context("asking Azure")?;
-    report.checks.extend(more);
+    report.checks.extend(found);
     Ok(report)
 }
 

@@ -159,11 +159,12 @@ impl Left<'_> {
                 "lastTransitionTime": "2026-01-05T08:05:00Z",
             })
         };
+        let conditions = ["Launched", "Registered", "Initialized", "Ready"].map(condition);
         let (capacity, allocatable) = resources();
         json!({
             "providerID": self.walk.arm.provider_id(&self.machine_id()), "imageID": self.image(),
             "nodeName": self.machine(), "capacity": capacity, "allocatable": allocatable,
-            "conditions": ["Launched", "Registered", "Initialized", "Ready"].map(condition),
+            "conditions": conditions,
         })
     }
 

@@ -236,12 +236,16 @@ impl Inner {
         match self.fresh_aks_machine(name).await {
             Ok(found) if claim_of(&found) == Some(claim) => self.delete_machine_if_there(name).await,
             Ok(_) => {
-                tracing::warn!(aksMachineName = name, NodeClaim = claim, "leaving the AKS machine of another")
+                tracing::warn!(
+                    aksMachineName = name,
+                    NodeClaim = claim,
+                    "leaving the AKS machine of another"
+                );
             }
             Err(error) if error.is_machine_not_found() => {}
             // Should it be there, the next try finds it.
             Err(error) => {
-                tracing::warn!(aksMachineName = name, error = %error, "failed to look for an AKS machine")
+                tracing::warn!(aksMachineName = name, error = %error, "failed to look for an AKS machine");
             }
         }
     }

@@ -84,7 +84,7 @@ async fn the_controller_starts_with_what_is_written() {
         let settings = double.change(|azure| {
             let id = azure.settings.cluster_id();
             azure.change(&id, |cluster| {
-                cluster["properties"]["networkProfile"]["networkPlugin"] = json!(plugin)
+                cluster["properties"]["networkProfile"]["networkPlugin"] = json!(plugin);
             });
             azure.settings.clone()
         });

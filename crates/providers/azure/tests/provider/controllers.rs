@@ -128,7 +128,8 @@ fn a_disk_encryption_set_must_be_readable() {
 // azure.md 23; the issue: AKS knows it for certain
 #[test]
 fn a_cluster_that_aks_says_cannot_be_supported_is_refused_with_the_reason() {
-    let cases: [(fn(&mut armdouble::World), &str); 2] = [
+    type Change = fn(&mut armdouble::World);
+    let cases: [(Change, &str); 2] = [
         (
             |azure| change_cluster(azure, "servicePrincipalProfile", json!({"clientId": "1-2-3"})),
             "ServicePrincipalUnsupported",
