@@ -1,6 +1,6 @@
 //! Nodes that could be disrupted, and what keeps the others from it. Entry: [`find`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::names::annotations::DO_NOT_DISRUPT;
@@ -10,6 +10,7 @@ use api::nodepool::NodePool;
 use cluster::costs::{self, Costs};
 use cluster::do_not_disrupt::DoNotDisrupt;
 use cluster::eligibility::is_reschedulable;
+use cluster::instance_types::InstanceType;
 use cluster::objects::{Node, Pod};
 use cluster::pod_disruption_budgets::Budgets;
 use cluster::state::State;
@@ -36,8 +37,8 @@ pub(crate) struct Candidate {
     pub(crate) pool: Arc<NodePool>,
     /// The instance behind it.
     pub(crate) provider_id: Box<str>,
-    /// Pods that must go elsewhere.
-    pub(crate) pods: Vec<Arc<Pod>>,
+    /// Pods that must go elsewhere; shared, because every method gets its own candidates.
+    pub(crate) pods: Arc<[Arc<Pod>]>,
     /// What moving these pods costs, the node itself included.
     pub(crate) cost: f64,
     /// What the node costs per hour; zero if nobody knows.
@@ -167,8 +168,9 @@ pub(super) fn find_among<'n, 's: 'n>(
 ) -> Found {
     let mut found = Found::default();
     let budgets = Budgets::new(state.pod_disruption_budgets.values().map(Arc::as_ref));
+    let mut kinds = Kinds::default();
     for node in nodes {
-        match candidate(state, node, &budgets, search, &mut found.notices) {
+        match candidate(state, node, &budgets, search, &mut kinds, &mut found.notices) {
             Ok(candidate) => found.candidates.push(candidate),
             Err(blocked) if blocked.told => found.notices.extend(notices(node, &sentence(&blocked.why))),
             Err(_) => {}
@@ -188,11 +190,15 @@ fn notices(node: &StateNode<'_>, message: &str) -> impl Iterator<Item = Notice> 
     })
 }
 
-fn candidate(
+/// Instance types that were looked up before, by pool and name: lists are long, and nodes have few of them.
+type Kinds<'a> = BTreeMap<(Box<str>, Box<str>), Option<&'a InstanceType>>;
+
+fn candidate<'a>(
     state: &State,
     node: &StateNode<'_>,
     budgets: &Budgets<'_>,
-    search: Search<'_>,
+    search: Search<'a>,
+    kinds: &mut Kinds<'a>,
     notices: &mut Vec<Notice>,
 ) -> Result<Candidate, Blocked> {
     check_node(node, search)?;
@@ -207,7 +213,7 @@ fn candidate(
     let Some((pool, types)) = pool.zip(types) else {
         return Err(Blocked::new(format!("NodePool not found (NodePool={name})")));
     };
-    let pods: Vec<Arc<Pod>> = state.pods_on(&object.metadata.name).map(Arc::clone).collect();
+    let pods: Vec<&Arc<Pod>> = state.pods_on(&object.metadata.name).collect();
     let mut stopped = None;
     if let Err(blocked) = check_pods(&pods, budgets, search.now, notices) {
         let counts = counts(search.class, claim.spec.termination_grace_period.is_some());
@@ -216,9 +222,10 @@ fn candidate(
         }
         stopped = Some(blocked.why);
     }
-    let all = || pods.iter().map(Arc::as_ref);
-    let name = node.label(labels::INSTANCE_TYPE);
-    let kind = types.iter().find(|it| it.name == name);
+    let all = || pods.iter().map(|pod| &***pod);
+    let type_ = node.label(labels::INSTANCE_TYPE);
+    let kind =
+        *kinds.entry((name.into(), type_.into())).or_insert_with(|| types.iter().find(|it| it.name == type_));
     Ok(Candidate {
         provider_id: node.provider_id().into(),
         cost: search.costs.reschedule_disruption(all()),
@@ -233,7 +240,7 @@ fn candidate(
         node: object,
         claim,
         pool,
-        pods: pods.into_iter().filter(|pod| is_reschedulable(pod)).collect(),
+        pods: pods.iter().copied().filter(|pod| is_reschedulable(pod)).map(Arc::clone).collect(),
     })
 }
 
@@ -286,7 +293,7 @@ fn check_node(node: &StateNode<'_>, search: Search<'_>) -> Result<(), Blocked> {
 
 /// What the pods of the node say.
 fn check_pods(
-    pods: &[Arc<Pod>],
+    pods: &[&Arc<Pod>],
     budgets: &Budgets<'_>,
     now: Timestamp,
     notices: &mut Vec<Notice>,

@@ -28,13 +28,13 @@ pub(super) struct Objection {
 }
 
 /// What pods of one node have against its disruption, whatever the node itself says. The first of them counts.
-pub(super) fn objection(pods: &[Arc<Pod>], budgets: &Budgets<'_>, now: Timestamp) -> Option<Objection> {
+pub(super) fn objection(pods: &[&Arc<Pod>], budgets: &Budgets<'_>, now: Timestamp) -> Option<Objection> {
     if let Some(pod) = pods.iter().find(|pod| !is_disruptable(pod, now)) {
         let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.name);
         let why = format!("pod has {DO_NOT_DISRUPT:?} annotation (Pod={name})");
         return Some(Objection { why, lasts: true });
     }
-    let all = || pods.iter().map(Arc::as_ref);
+    let all = || pods.iter().map(|pod| &***pod);
     if let Some((pod, blocked)) = budgets.first_blocked(all(), now) {
         let lasts = budgets.blocked(pod, Mode::FullyBlocking, now).is_some();
         return Some(Objection { why: blocked.to_string(), lasts });
@@ -52,7 +52,7 @@ pub(super) fn counts(class: Class, is_bounded: bool) -> bool {
 }
 
 /// Whether a node was chosen because it was empty, and is not any more.
-fn is_taken(command: &Command, candidate: &Candidate, pods: &[Arc<Pod>]) -> bool {
+fn is_taken(command: &Command, candidate: &Candidate, pods: &[&Arc<Pod>]) -> bool {
     let is_known = |pod: &Pod| candidate.pods.iter().any(|known| known.metadata.uid == pod.metadata.uid);
     command.reason.0 == DisruptionReason::Empty
         && pods.iter().any(|pod| is_reschedulable(pod) && !is_known(pod))
@@ -66,7 +66,7 @@ pub(super) fn hindered(
     candidate: &Candidate,
     now: Timestamp,
 ) -> Option<Objection> {
-    let pods: Vec<Arc<Pod>> = state.pods_on(candidate.name()).map(Arc::clone).collect();
+    let pods: Vec<&Arc<Pod>> = state.pods_on(candidate.name()).collect();
     if is_taken(command, candidate, &pods) {
         return Some(Objection { why: "node is no longer empty".to_owned(), lasts: true });
     }
