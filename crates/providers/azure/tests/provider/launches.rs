@@ -231,17 +231,21 @@ fn pools_of_load_balancers_that_are_gone_are_looked_up_once_more() {
 #[test]
 fn launches_that_find_the_same_pools_gone_look_them_up_once() {
     let mut play = ready();
-    play.double.change(|world| {
-        let id = world.settings.node_id("Microsoft.Network/loadBalancers", "kubernetes-internal");
-        world.remove(&id);
-    });
+    let balancer =
+        play.double.change(|world| world.settings.node_id("Microsoft.Network/loadBalancers", "kubernetes"));
+    let gone = format!("Resource {balancer}/backendAddressPools/kubernetes referenced was not found.");
     let claims: Vec<_> = (0..5).map(|number| play.claim(&format!("pool-{number}"), &[ON_DEMAND])).collect();
+    for number in 0..5 {
+        // All of them have named the pools before the first is refused.
+        let refused = Failure::of(Method::PUT, Kind::NetworkInterface).name(&format!("aks-pool-{number}"));
+        play.double.fail(refused.later(400, "InvalidResourceReference", &gone));
+    }
     let azure = play.azure.clone();
     let all = claims.iter().map(|claim| azure.create(claim));
     for created in play.world.block_on(futures::future::join_all(all)) {
         created.unwrap();
     }
-    assert_eq!(play.asked(Method::PUT, Kind::NetworkInterface).len(), 10, "all of them were refused once");
+    assert_eq!(play.asked(Method::PUT, Kind::NetworkInterface).len(), 10, "each was refused once");
     assert_eq!(play.double.requests_of(&Method::GET, Kind::LoadBalancer).len(), 1);
 }
 
