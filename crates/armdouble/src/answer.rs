@@ -45,11 +45,21 @@ impl Answer {
         }
     }
 
+    /// What the body is, as its header says.
+    pub(crate) const fn content_type(&self) -> Option<&'static str> {
+        match self.body {
+            Body::Nothing => None,
+            Body::Json(_) => Some("application/json; charset=utf-8"),
+            Body::Text(_) => Some("text/plain"),
+        }
+    }
+
     pub(crate) fn into_response(self) -> Response<Bytes> {
-        let (kind, bytes) = match self.body {
-            Body::Nothing => (None, Bytes::new()),
-            Body::Json(value) => (Some("application/json; charset=utf-8"), Bytes::from(value.to_string())),
-            Body::Text(text) => (Some("text/plain"), Bytes::from(text)),
+        let kind = self.content_type();
+        let bytes = match self.body {
+            Body::Nothing => Bytes::new(),
+            Body::Json(value) => Bytes::from(value.to_string()),
+            Body::Text(text) => Bytes::from(text),
         };
         let mut response = Response::new(bytes);
         *response.status_mut() =

@@ -134,8 +134,9 @@ impl Double {
         if lost.is_none() {
             recorded.status = Some(answer.status);
             recorded.answer = answer.value();
-            recorded.answer_headers =
-                answer.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            let kind = answer.content_type().map(|kind| ("content-type".to_owned(), kind.to_owned()));
+            let said = answer.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+            recorded.answer_headers = kind.into_iter().chain(said).collect();
         }
         state.log.push(recorded);
         lost.is_none().then(|| answer.into_response())

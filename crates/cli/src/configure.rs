@@ -85,9 +85,16 @@ fn write(output: &str, values: &str) -> Result<()> {
     if output == "-" {
         return crate::print(values);
     }
+    use std::os::unix::fs::PermissionsExt as _;
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(output);
-    let written = file.and_then(|mut file| file.write_all(values.as_bytes()));
+    let written = file.and_then(|mut file| {
+        // A file that was there keeps its permissions otherwise.
+        if file.metadata()?.is_file() {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        }
+        file.write_all(values.as_bytes())
+    });
     written.with_context(|| format!("writing {output}"))?;
     crate::print(&format!("{output} is written; install the chart with --values {output}\n"))
 }

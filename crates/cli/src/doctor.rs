@@ -15,7 +15,7 @@ use cloud::doctor::Report;
 /// Find out what keeps nodes from being launched: credentials, permissions, networks, images, quotas; changes nothing
 #[derive(clap::Args)]
 #[cfg_attr(
-    not(all(feature = "aws", feature = "azure")),
+    not(feature = "azure"),
     expect(dead_code, reason = "without a cloud there is nothing to look over there")
 )]
 pub(crate) struct Args {

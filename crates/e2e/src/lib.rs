@@ -34,6 +34,7 @@
 //! A panicking test keeps the directory with the logs and says where it is; set `KARPENTER_E2E_KEEP=1` to
 //! always keep it.
 
+mod azure_oav;
 mod azure_types;
 mod certificates;
 mod component;
@@ -43,6 +44,7 @@ mod poll;
 mod process;
 pub mod tools;
 
+pub use azure_oav::valid_to_oav;
 pub use azure_types::understood_by_azure_types;
 pub use component::Component;
 pub use control_plane::{Builder, ControlPlane, free_ports};

@@ -14,8 +14,10 @@
 //! To move to another version, change it in the module's `go.mod` (for Kubernetes also in the lines that replace
 //! its staging modules) and run `go mod tidy` there.
 //!
-//! [`moto`] and [`azure_sdk`] are no Go programs: their pinned Python packages are installed beside the others.
+//! [`moto`], [`azure_sdk`] and [`azure_oav`] are no Go programs: their pinned packages for Python and Node.js are
+//! installed beside the others.
 
+mod npm;
 mod venv;
 
 use std::ffi::OsString;
@@ -28,6 +30,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
+pub use npm::NodeProgram;
 pub use venv::Program;
 
 /// How long to leave a module proxy alone after it said "429 Too Many Requests"; its window is one minute.
@@ -244,11 +247,17 @@ pub fn azure_sdk() -> Result<Program> {
     Workshop::from_environment()?.azure_sdk()
 }
 
+/// Microsoft's validator `oav`, which is installed first if the cache does not hold it.
+pub fn azure_oav() -> Result<NodeProgram> {
+    Workshop::from_environment()?.azure_oav()
+}
+
 /// Builds every tool that the cache does not hold and returns their paths.
 pub fn build_all() -> Result<Vec<PathBuf>> {
     let workshop = Workshop::from_environment()?;
     workshop.moto()?;
     workshop.azure_sdk()?;
+    workshop.azure_oav()?;
     Tool::ALL.into_iter().map(|tool| workshop.path(tool)).collect()
 }
 
@@ -257,6 +266,7 @@ pub fn build_all() -> Result<Vec<PathBuf>> {
 struct Workshop {
     go: PathBuf,
     python: PathBuf,
+    npm: PathBuf,
     sources: PathBuf,
     /// Which minor version of Kubernetes' own programs, if not the newest: `1.32` is the module of `kubernetes-1.32`.
     kubernetes: Option<String>,
@@ -288,6 +298,7 @@ impl Workshop {
         Ok(Self {
             go: PathBuf::from("go"),
             python: PathBuf::from("python3"),
+            npm: PathBuf::from("npm"),
             sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
             kubernetes: set("KUBERNETES").map(|version| version.to_string_lossy().into_owned()),
             cache: std::path::absolute(cache)?,

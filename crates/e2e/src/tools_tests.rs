@@ -25,6 +25,7 @@ impl Fixture {
         let workshop = Workshop {
             go,
             python: dir.path().join("python"),
+            npm: dir.path().join("npm"),
             sources: dir.path().to_owned(),
             kubernetes: None,
             cache: dir.path().join("cache"),
@@ -239,4 +240,31 @@ fn an_installation_that_failed_is_tried_again() {
         assert_eq!(format!("{error:#}"), "installing moto failed:\nno such package");
         assert_eq!(fixture.calls(), calls);
     }
+}
+
+#[test]
+fn packages_for_node_are_installed_once_for_their_versions() {
+    let fixture = Fixture::new(GO_126, "touch $out");
+    let here = fixture.dir.path();
+    let error = || format!("{:#}", fixture.workshop.azure_oav().unwrap_err());
+    assert!(error().contains("cannot read"), "{}", error());
+    fs::create_dir_all(here.join("tools/azure-oav")).unwrap();
+    let pin = |name: &str, text: &str| fs::write(here.join("tools/azure-oav").join(name), text).unwrap();
+    pin("package.json", "{}");
+    pin("package-lock.json", "1");
+    assert!(error().contains("Node.js 20 or newer"), "{}", error());
+    let npm = format!(
+        "#!/bin/sh\n[ \"$1\" = ci ] || exit 0\necho call >>{}/calls\n[ -f package-lock.json ] && mkdir node_modules\n",
+        here.display()
+    );
+    let write = "printf %s \"$1\" >\"$2\" && chmod +x \"$2\"";
+    let written = Command::new("sh").args(["-c", write, "sh", &npm]).arg(&fixture.workshop.npm).status();
+    assert!(written.unwrap().success());
+    let first = fixture.workshop.azure_oav().unwrap();
+    assert!(first.packages.join("node_modules").is_dir());
+    assert_eq!(fixture.workshop.azure_oav().unwrap(), first);
+    assert_eq!(fixture.calls(), 1);
+    pin("package-lock.json", "2");
+    assert_ne!(fixture.workshop.azure_oav().unwrap().packages, first.packages);
+    assert_eq!(fixture.calls(), 2);
 }

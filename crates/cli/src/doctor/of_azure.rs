@@ -65,8 +65,16 @@ async fn ask(kubeconfig: Option<&str>) -> Result<(Vec<AKSNodeClass>, String, Vec
     let client = connect::client(config).await?;
     let version = client.apiserver_version().await.context("asking for the version")?;
     let request = http::Request::get(CLASSES).body(Vec::new()).context("asking for AKSNodeClasses")?;
-    let list: Value = client.request(request).await.context("asking for AKSNodeClasses")?;
     let (mut classes, mut unreadable) = (Vec::new(), Vec::new());
+    let list: Value = match client.request(request).await {
+        Err(kube::Error::Api(error)) if error.code == 404 => {
+            let message = "the cluster does not know AKSNodeClasses";
+            let advice = "install charts/karpenter-crd with provider=azure";
+            unreadable.push(Check::warning("definitions", message, advice));
+            Value::Null
+        }
+        list => list.context("asking for AKSNodeClasses")?,
+    };
     for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
         match serde_json::from_value(item.clone()) {
             Ok(class) => classes.push(class),

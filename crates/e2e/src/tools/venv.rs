@@ -97,7 +97,7 @@ impl Workshop {
     }
 }
 
-fn run(command: &mut Command, what: &str) -> Result<()> {
+pub(super) fn run(command: &mut Command, what: &str) -> Result<()> {
     succeed(&command.output().with_context(|| format!("{what} failed"))?, what)
 }
 

@@ -12,7 +12,7 @@ use api::provider::Provider;
 use armdouble::{Kind, Recorded};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use e2e::{ControlPlane, Process, free_ports, poll, understood_by_azure_types};
+use e2e::{ControlPlane, Process, free_ports, poll, understood_by_azure_types, valid_to_oav};
 use http::Method;
 use serde_json::{Value, json};
 use testkit::stage::is_true;
@@ -238,15 +238,18 @@ impl Walk {
         assert_eq!(asked.body, expected);
     }
 
-    /// Microsoft's types understand everything that was said, and Azure refused nothing.
+    /// Microsoft's types and validator understand everything that was said, and Azure refused nothing.
     fn check_traffic(&self) {
         let requests = self.arm.double.requests();
         let is_refused = |each: &&Recorded| each.status.is_none_or(|status| status >= 400 && status != 404);
         let refused: Vec<Value> = requests.iter().filter(is_refused).map(Recorded::to_json).collect();
         assert_eq!(refused, Vec::<Value>::new());
         let exchanges: Vec<String> = requests.iter().map(|each| each.to_json().to_string()).collect();
-        let looked = understood_by_azure_types(&exchanges.join("\n")).unwrap();
+        let exchanges = exchanges.join("\n");
+        let looked = understood_by_azure_types(&exchanges).unwrap();
         assert!(looked > 10, "only {looked} bodies were looked at");
+        let looked = valid_to_oav(&exchanges).unwrap();
+        assert!(looked > 10, "only {looked} exchanges were looked at");
     }
 }
 

@@ -13,6 +13,7 @@ use crate::arm::types::cluster::ManagedCluster;
 use crate::arm::{Client, Error};
 use crate::auth::Secret;
 use crate::environment::Environment;
+use crate::network::SubnetId;
 
 pub(crate) use token::bootstrap_tokens;
 pub use token::{bootstrap_token, default_subscription};
@@ -87,9 +88,9 @@ async fn network(
         properties.and_then(|properties| properties.resource_guid.clone()).unwrap_or_default()
     };
     if let Some(id) = named {
-        let of_network = id.rsplit_once("/subnets/").map(|(network, _)| network);
-        let of_network = of_network.ok_or_else(|| CannotConfigure(format!("{id:?} is no ID of a subnet")))?;
-        let found = client.virtual_network(of_network).await;
+        let subnet: SubnetId =
+            id.parse().map_err(|error| CannotConfigure(format!("the subnet of the nodes, {error}")))?;
+        let found = client.virtual_network(&subnet.network_id()).await;
         let found = found.map_err(|error| failed("reading the virtual network of the nodes", &error))?;
         return Ok((id.to_owned(), guid(found.properties.as_ref())));
     }

@@ -106,7 +106,7 @@ struct Facts {
 /// What we may do in a resource group, and what we must.
 struct Rights {
     group: String,
-    needed: &'static [permissions::Action],
+    needed: &'static permissions::Needs,
     allowed: Result<Vec<Permission>, Error>,
 }
 
@@ -185,8 +185,14 @@ pub async fn examine(client: &Client, subject: &Subject) -> Result<Report, Error
         let message = "there are none, so that nothing can be launched";
         checks.push(Check::warning("AKSNodeClasses", message, "see examples/azure/nodepool.yaml"));
     }
-    let title = format!("Azure, region {}, cluster {}", subject.location, subject.cluster_name);
-    Ok(Report { title, checks })
+    Ok(Report { title: title(subject), checks })
+}
+
+fn title(subject: &Subject) -> String {
+    match subject.location.as_str() {
+        "" => format!("Azure, cluster {}", subject.cluster_name),
+        region => format!("Azure, region {region}, cluster {}", subject.cluster_name),
+    }
 }
 
 /// What must be known to look any further.

@@ -107,6 +107,11 @@ impl Environment {
         }
     }
 
+    /// Whether its name says everything about it.
+    pub fn is_known(&self) -> bool {
+        Self::named(&self.name).as_ref() == Some(self)
+    }
+
     fn named(name: &str) -> Option<Self> {
         match name.to_ascii_uppercase().as_str() {
             "AZURECLOUD" | "AZUREPUBLICCLOUD" => Some(Self::public()),

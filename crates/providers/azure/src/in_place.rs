@@ -29,7 +29,7 @@ impl Goal {
     /// The goal as the annotation of claims has it.
     pub fn hash(&self) -> String {
         let identities: Vec<String> = self.identities.iter().cloned().collect();
-        tags::virtual_machine_hash(&identities, &self.tags)
+        tags::in_place_hash(&identities, &self.tags)
     }
 }
 

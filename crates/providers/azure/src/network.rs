@@ -69,15 +69,19 @@ impl FromStr for SubnetId {
 
 impl fmt::Display for SubnetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { subscription, resource_group, network, name } = self;
-        write!(
-            f,
-            "/subscriptions/{subscription}/resourceGroups/{resource_group}/providers/Microsoft.Network/virtualNetworks/{network}/subnets/{name}"
-        )
+        write!(f, "{}/subnets/{}", self.network_id(), self.name)
     }
 }
 
 impl SubnetId {
+    /// The ID of its network.
+    pub fn network_id(&self) -> String {
+        let Self { subscription, resource_group, network, .. } = self;
+        format!(
+            "/subscriptions/{subscription}/resourceGroups/{resource_group}/providers/Microsoft.Network/virtualNetworks/{network}"
+        )
+    }
+
     /// Whether both are parts of the same virtual network. Upstream looks at the case here, Azure nowhere.
     pub fn is_in_network_of(&self, other: &Self) -> bool {
         self.subscription.eq_ignore_ascii_case(&other.subscription)

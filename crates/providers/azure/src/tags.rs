@@ -50,18 +50,9 @@ pub fn of_machine(mut tags: Tags, claim: &str) -> Tags {
     tags
 }
 
-/// What the annotation `karpenter.azure.com/in-place-update-hash` of a claim with a virtual machine says.
-pub fn virtual_machine_hash(identities: &[String], tags: &Tags) -> String {
-    hash(identities, tags)
-}
-
-/// What the annotation `karpenter.azure.com/in-place-update-hash` of a claim with an AKS machine says. `tags` are
-/// without the claim's name.
-pub fn machine_hash(tags: &Tags) -> String {
-    hash(&[], tags)
-}
-
-fn hash(identities: &[String], tags: &Tags) -> String {
+/// What the annotation `karpenter.azure.com/in-place-update-hash` of a claim says. Claims with an AKS machine have no
+/// identities there, and `tags` are without the claim's name.
+pub fn in_place_hash(identities: &[String], tags: &Tags) -> String {
     let mut content = Map::new();
     if !identities.is_empty() {
         let all: Map<String, Value> = identities.iter().map(|id| (id.clone(), json!({}))).collect();
@@ -177,9 +168,8 @@ mod tests {
     fn the_hash_is_the_one_that_running_clusters_have() {
         let tags = of(&[], &[], Some("default"));
         let identity = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ManagedIdentity/userAssignedIdentities/id1";
-        assert_eq!(machine_hash(&tags), "3897900378");
-        assert_eq!(virtual_machine_hash(&[], &tags), "3897900378");
-        assert_eq!(virtual_machine_hash(&[identity.to_owned()], &tags), "30724148");
+        assert_eq!(in_place_hash(&[], &tags), "3897900378");
+        assert_eq!(in_place_hash(&[identity.to_owned()], &tags), "30724148");
     }
 
     // azure.md 25.8: identity order irrelevant
@@ -187,16 +177,13 @@ mod tests {
     fn the_order_of_identities_does_not_matter() {
         let (a, b) = ("/a".to_owned(), "/b".to_owned());
         let tags = Tags::new();
-        assert_eq!(
-            virtual_machine_hash(&[a.clone(), b.clone()], &tags),
-            virtual_machine_hash(&[b, a], &tags)
-        );
+        assert_eq!(in_place_hash(&[a.clone(), b.clone()], &tags), in_place_hash(&[b, a], &tags));
     }
 
     // azure.md 1.9: Go's escapes, empty members omitted
     #[test]
     fn what_html_cares_about_is_escaped_and_nothing_is_an_empty_object() {
         assert_eq!(escaped(r#"{"a<b>":"c&d"}"#), r#"{"a\u003cb\u003e":"c\u0026d"}"#);
-        assert_eq!(machine_hash(&Tags::new()), fnv1a_32(b"{}").to_string());
+        assert_eq!(in_place_hash(&[], &Tags::new()), fnv1a_32(b"{}").to_string());
     }
 }

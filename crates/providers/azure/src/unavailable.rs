@@ -85,14 +85,6 @@ impl Unavailable {
         self.sequence += u64::from(is_new);
     }
 
-    /// Notes that nothing of a family can be had.
-    pub fn mark_family(&mut self, asked: &Asked<'_>, kept: Duration, now: Timestamp) {
-        let whole = Asked { vcpus: 0, ..*asked };
-        let is_new = self.family_until(&whole, now).is_none();
-        self.note(Note::family(&whole, 0), kept, now);
-        self.sequence += u64::from(is_new);
-    }
-
     /// Notes that nothing can be had on the spot market.
     pub fn mark_spot(&mut self, kept: Duration, now: Timestamp) {
         let is_new = self.note_until(&Note::Spot, now).is_none();
@@ -241,13 +233,11 @@ mod tests {
 
     // azure.md 8.1
     #[test]
-    fn the_spot_market_and_whole_families_can_be_closed() {
+    fn the_spot_market_can_be_closed() {
         let mut all = Unavailable::default();
         all.mark_spot(HOUR, START);
         assert!(all.until(&asked("Standard_E4_v3", 4, "0", "spot"), START).is_some());
         assert_eq!(all.until(&d(4), START), None);
-        all.mark_family(&d(64), HOUR, START);
-        assert!(all.until(&d(2), START).is_some());
     }
 
     // azure.md 8.1, 25.4

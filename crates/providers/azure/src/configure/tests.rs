@@ -190,6 +190,13 @@ fn another_administrator_keys_of_disks_and_other_clouds_are_written_too() {
     assert_eq!(variable(&text, "SSH_PUBLIC_KEY").as_deref(), Some("ssh-rsa BBBB root2"));
     assert_eq!(variable(&text, "NODE_OSDISK_DISKENCRYPTIONSET_ID").as_deref(), Some("/keys"));
     assert_eq!(variable(&text, "ARM_CLOUD").as_deref(), Some("AzureChinaCloud"));
+    // A cloud that only a file describes has no name that the controller knows.
+    let ours = Environment { resource_manager: "https://arm.example/".to_owned(), ..Environment::public() };
+    let elsewhere = Local { environment: ours, ..local() };
+    let text = values(&wishes(&["c", "rg"]).unwrap(), &found(&json!({})), &elsewhere).unwrap();
+    assert_eq!(variable(&text, "ARM_CLOUD"), None);
+    assert!(text.contains("# and name it here, as AZURE_ENVIRONMENT_FILEPATH."), "{text}");
+    assert!(!plain.contains("AZURE_ENVIRONMENT_FILEPATH"), "{plain}");
     let none = values(&wishes(&["c", "rg"]).unwrap(), &found(&json!({})), &here).unwrap_err().to_string();
     assert!(none.contains("--ssh-public-key"), "{none}");
 }

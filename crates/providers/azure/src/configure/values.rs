@@ -33,6 +33,12 @@ pub fn values(wishes: &Wishes, found: &Found, local: &Local) -> Result<String, C
     for (name, value) in variables(wishes, found, local)? {
         let _ = writeln!(text, "    - name: {name}\n      value: {}", quoted(&value));
     }
+    if !local.environment.is_known() {
+        text.push_str(
+            "    # The cloud is described by a file: mount it into the pod (controller.extraVolumeMounts, extraVolumes)\n    \
+             # and name it here, as AZURE_ENVIRONMENT_FILEPATH.\n",
+        );
+    }
     let _ = write!(
         text,
         "serviceAccount:\n  name: {}\n  annotations:\n    azure.workload.identity/client-id: {}\n\
@@ -119,7 +125,7 @@ fn variables(
     if let Some(keys) = cluster.properties.disk_encryption_set_id.clone().filter(|id| !id.is_empty()) {
         all.push((flags::NODE_OSDISK_DISKENCRYPTIONSET_ID.env, keys));
     }
-    if !local.environment.is_public() {
+    if local.environment.is_known() && !local.environment.is_public() {
         all.push((common::ARM_CLOUD, local.environment.name.clone()));
     }
     Ok(all)

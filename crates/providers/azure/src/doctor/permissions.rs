@@ -12,8 +12,21 @@ pub(super) type Action = (&'static str, &'static str);
 const NOTHING_LAUNCHED: &str = "nothing can be launched";
 const NEVER_REMOVED: &str = "nodes are never removed";
 
+/// What the controller does in a resource group.
+pub(super) struct Needs {
+    /// What for.
+    what: &'static str,
+    actions: &'static [Action],
+}
+
 /// In the resource group of the nodes, where we make virtual machines.
-const MACHINES: &[Action] = &[
+const MACHINES: &Needs = &Needs { what: "machines", actions: MACHINE_ACTIONS };
+/// In the resource group of the network.
+const NETWORK: &Needs = &Needs { what: "the network", actions: NETWORK_ACTIONS };
+/// In the resource group of the cluster, where AKS makes machines for us.
+const AKS_MACHINES: &Needs = &Needs { what: "AKS machines", actions: AKS_ACTIONS };
+
+const MACHINE_ACTIONS: &[Action] = &[
     ("Microsoft.Compute/virtualMachines/read", "machines are not found again"),
     ("Microsoft.Compute/virtualMachines/write", NOTHING_LAUNCHED),
     ("Microsoft.Compute/virtualMachines/delete", NEVER_REMOVED),
@@ -30,15 +43,13 @@ const MACHINES: &[Action] = &[
     ("Microsoft.ManagedIdentity/userAssignedIdentities/assign/action", NOTHING_LAUNCHED),
 ];
 
-/// In the resource group of the network.
-const NETWORK: &[Action] = &[
+const NETWORK_ACTIONS: &[Action] = &[
     ("Microsoft.Network/virtualNetworks/read", "the network of the nodes cannot be told apart from others"),
     ("Microsoft.Network/virtualNetworks/subnets/read", "no AKSNodeClass becomes ready"),
     ("Microsoft.Network/virtualNetworks/subnets/join/action", NOTHING_LAUNCHED),
 ];
 
-/// In the resource group of the cluster, where AKS makes machines for us.
-const AKS_MACHINES: &[Action] = &[
+const AKS_ACTIONS: &[Action] = &[
     ("Microsoft.ContainerService/managedClusters/agentPools/read", "the pool of machines is not found"),
     ("Microsoft.ContainerService/managedClusters/agentPools/machines/read", "machines are not found again"),
     ("Microsoft.ContainerService/managedClusters/agentPools/machines/write", NOTHING_LAUNCHED),
@@ -46,7 +57,7 @@ const AKS_MACHINES: &[Action] = &[
 ];
 
 /// The resource groups in which we must be allowed something, and what. A network of another subscription is left out.
-pub(super) fn scopes(subject: &Subject, subscription: &str) -> Vec<(String, &'static [Action])> {
+pub(super) fn scopes(subject: &Subject, subscription: &str) -> Vec<(String, &'static Needs)> {
     let mut scopes = Vec::new();
     if subject.mode.is_machine_api() {
         scopes.push((subject.cluster_resource_group.clone(), AKS_MACHINES));
@@ -64,7 +75,8 @@ pub(super) fn scopes(subject: &Subject, subscription: &str) -> Vec<(String, &'st
 /// What is said about the rights in a resource group.
 pub(super) fn report(rights: &Rights) -> Vec<Check> {
     let Rights { group, needed, allowed } = rights;
-    let about = format!("permissions in resource group {group}");
+    let Needs { what, actions } = *needed;
+    let about = format!("permissions for {what} in resource group {group}");
     let allowed = match allowed {
         Ok(allowed) => allowed,
         Err(error) => {
@@ -72,9 +84,9 @@ pub(super) fn report(rights: &Rights) -> Vec<Check> {
             return vec![Check::warning(about, format!("nobody says what is allowed, {error}"), advice)];
         }
     };
-    let missing: Vec<&Action> = needed.iter().filter(|(action, _)| !is_allowed(allowed, action)).collect();
+    let missing: Vec<&Action> = actions.iter().filter(|(action, _)| !is_allowed(allowed, action)).collect();
     if missing.is_empty() {
-        return vec![Check::good(about, format!("{} actions are allowed", needed.len()))];
+        return vec![Check::good(about, format!("{} actions are allowed", actions.len()))];
     }
     let one = |(action, without): &&Action| {
         let advice = format!("give the identity the role {} in resource group {group}", role(action));
@@ -151,7 +163,10 @@ mod tests {
     #[test]
     fn exactly_what_is_missing_is_named_with_its_role() {
         let all = report(&rights(&[(&["*"], &[])]));
-        assert_eq!(all, [Check::good("permissions in resource group MC", "14 actions are allowed")]);
+        assert_eq!(
+            all,
+            [Check::good("permissions for machines in resource group MC", "14 actions are allowed")]
+        );
         let some = report(&rights(&[
             (&["Microsoft.Compute/*", "Microsoft.Network/*"], &["Microsoft.Compute/virtualMachines/delete"]),
             (&["*/read"], &[]),
@@ -167,7 +182,7 @@ mod tests {
         assert!(some[0].message.contains("nodes are never removed"), "{}", some[0].message);
         assert!(some[1].advice.contains("Managed Identity Operator"), "{}", some[1].advice);
         let none = report(&rights(&[]));
-        assert_eq!(none.len(), MACHINES.len());
+        assert_eq!(none.len(), MACHINE_ACTIONS.len());
     }
 
     #[test]

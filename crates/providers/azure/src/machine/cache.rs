@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::state::{Progress, progress};
 use crate::arm::types::machine::Machine;
 
 /// How long what is kept counts.
@@ -32,17 +31,6 @@ pub enum Looked<'a> {
     Absent,
     /// Nothing that is new enough.
     Stale,
-}
-
-/// What a launch that waits for its machine does next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Looks again a little later.
-    Wait,
-    /// Asks Azure for the machine, which seems to be gone.
-    Confirm,
-    /// Goes on: the machine is made, or never will be.
-    End(Progress),
 }
 
 /// Machines by their name, with when that was known.
@@ -112,27 +100,12 @@ fn own_name(machine: &Machine) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// What a launch does that has waited for some time.
-pub fn step(looked: Looked<'_>, waited: Duration) -> Step {
-    if waited >= LONGEST_WAIT {
-        let minutes = LONGEST_WAIT.as_secs() / 60;
-        return Step::End(Progress::Over(format!("the AKS machine was not made within {minutes} minutes")));
-    }
-    match looked {
-        Looked::Stale => Step::Wait,
-        Looked::Absent => Step::Confirm,
-        Looked::Fresh(machine) => match progress(machine) {
-            Progress::Continues | Progress::Unclear(_) => Step::Wait,
-            end => Step::End(end),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::machine::state::{Progress, progress};
 
     const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -201,22 +174,5 @@ mod tests {
         assert_eq!(cache.look("old", later(3)), Looked::Absent);
         let Looked::Fresh(both) = cache.look("both", later(3)) else { panic!() };
         assert_eq!(progress(both), Progress::Done);
-    }
-
-    // azure.md 11.5, 25.8: poll success, failure, not found
-    #[test]
-    fn a_launch_waits_until_its_machine_is_made_or_never_will_be() {
-        let after = Duration::from_mins(1);
-        let of = |state: &str| step(Looked::Fresh(&machine("m", state)), after);
-        assert_eq!(
-            (of("Creating"), of("Odd"), of("Succeeded")),
-            (Step::Wait, Step::Wait, Step::End(Progress::Done))
-        );
-        assert!(matches!(of("Deleting"), Step::End(Progress::Over(_))));
-        assert_eq!(step(Looked::Stale, after), Step::Wait);
-        assert_eq!(step(Looked::Absent, after), Step::Confirm);
-        assert!(
-            matches!(step(Looked::Stale, LONGEST_WAIT), Step::End(Progress::Over(text)) if text.contains("15 minutes"))
-        );
     }
 }

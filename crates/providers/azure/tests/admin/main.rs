@@ -189,7 +189,8 @@ async fn a_cluster_that_can_have_nodes_is_healthy_and_nothing_is_changed() {
     for about in [
         "credentials",
         "cluster walk",
-        "permissions in resource group MC_walk_walk_southcentralus",
+        "permissions for machines in resource group MC_walk_walk_southcentralus",
+        "permissions for the network in resource group MC_walk_walk_southcentralus",
         "subnet aks-subnet",
         "network security group",
         "load balancers",

@@ -31,6 +31,7 @@ fn nodes_of_a_burst_come_once_each_though_azure_throttles() {
     play.double.throttle(Throttle::writes(Kind::VirtualMachine, limit(200), window));
     play.double.throttle(Throttle::writes(Kind::NetworkInterface, limit(300), window));
     play.double.throttle(Throttle::reads(Kind::VirtualMachine, limit(300), window));
+    play.double.throttle(Throttle::reads(Kind::Operation, limit(1000), window));
     play.double.forget_requests();
     let claims: Vec<api::nodeclaim::NodeClaim> = (0..nodes)
         .map(|number| {
@@ -74,11 +75,14 @@ fn nodes_of_a_burst_come_once_each_though_azure_throttles() {
     assert_eq!(accepted(Kind::VirtualMachine, Method::PUT), nodes, "no machine was made twice");
     assert_eq!(accepted(Kind::NetworkInterface, Method::PUT), nodes);
     let mut calls: BTreeMap<String, usize> = BTreeMap::new();
+    let mut refused = 0;
     for request in play.double.requests() {
         *calls.entry(format!("{} {:?}", request.method, request.kind)).or_default() += 1;
+        refused += usize::from(request.status == Some(429));
     }
     let all: usize = calls.values().sum();
-    println!("{all} calls for {nodes} nodes, {rounds} tries again: {calls:#?}");
+    println!("{all} calls for {nodes} nodes, {refused} of them refused, {rounds} tries again: {calls:#?}");
+    assert!(refused > 0, "nothing was throttled");
     // PUT NIC, GET VM, PUT VM, PUT extension, and looks at how far each is.
     assert!(all < nodes * 30, "{calls:#?}");
 }

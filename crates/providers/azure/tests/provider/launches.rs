@@ -227,6 +227,28 @@ fn pools_of_load_balancers_that_are_gone_are_looked_up_once_more() {
     assert_eq!(play.asked(Method::PUT, Kind::NetworkInterface).len(), before + 1);
 }
 
+// azure.md 14.3, 25.4: who finds that somebody else has refreshed them does not ask again
+#[test]
+fn launches_that_find_the_same_pools_gone_look_them_up_once() {
+    let mut play = ready();
+    let balancer =
+        play.double.change(|world| world.settings.node_id("Microsoft.Network/loadBalancers", "kubernetes"));
+    let gone = format!("Resource {balancer}/backendAddressPools/kubernetes referenced was not found.");
+    let claims: Vec<_> = (0..5).map(|number| play.claim(&format!("pool-{number}"), &[ON_DEMAND])).collect();
+    for number in 0..5 {
+        // All of them have named the pools before the first is refused.
+        let refused = Failure::of(Method::PUT, Kind::NetworkInterface).name(&format!("aks-pool-{number}"));
+        play.double.fail(refused.later(400, "InvalidResourceReference", &gone));
+    }
+    let azure = play.azure.clone();
+    let all = claims.iter().map(|claim| azure.create(claim));
+    for created in play.world.block_on(futures::future::join_all(all)) {
+        created.unwrap();
+    }
+    assert_eq!(play.asked(Method::PUT, Kind::NetworkInterface).len(), 10, "each was refused once");
+    assert_eq!(play.double.requests_of(&Method::GET, Kind::LoadBalancer).len(), 1);
+}
+
 // azure.md 9 async launch, 8.2 row 4, 21
 #[test]
 fn a_machine_that_fails_later_goes_with_its_claim_and_its_zone_is_avoided() {

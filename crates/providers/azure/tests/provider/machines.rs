@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use armdouble::{Failure, Kind, Throttle};
+use armdouble::{Failure, Form, Kind, Lro, Throttle};
 use cloud::{CloudProvider as _, Error};
 use futures::StreamExt as _;
 use http::Method;
@@ -401,6 +401,29 @@ fn what_differs_goes_apart_and_nobody_waits_longer_than_the_longest_window() {
     // Each comes before the window would close.
     let millis = |number: u64| Duration::from_millis(900 * number);
     assert_eq!(make((0..8).map(|number| (millis(number), of(10 + number, "2"))).collect()), 2);
+}
+
+// azure.md 11.5, 25.8: poll success, not found, at most 15 minutes
+#[test]
+fn a_machine_that_is_gone_or_takes_too_long_goes_with_its_claim() {
+    for (is_gone, minutes) in [(true, 2), (false, 14), (false, 16)] {
+        let mut play = play("aksmachineapiheaderbatch");
+        let slow = Lro::new(Form::AsyncOperation, Duration::from_hours(2));
+        play.double.change(|world| world.settings.set_lro(Kind::Machine, &Method::PUT, slow));
+        let wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+        let launched = play.create(&wanted).unwrap();
+        play.launched("pool-a", &launched);
+        if is_gone {
+            let pool =
+                play.double.change(|world| format!("{}/agentPools/karpenter", world.settings.cluster_id()));
+            play.double.change(|world| world.remove(&format!("{pool}/machines/pool-a")));
+        }
+        play.pass(minutes * 60);
+        let goes = is_gone || minutes > 15;
+        assert_eq!(play.told("pool-a").contains("AsyncProvisioningError"), goes, "{minutes}");
+        assert_eq!(play.world.get(&format!("{CLAIMS}/pool-a")).is_none(), goes, "{minutes}");
+        assert_eq!(play.double.names(Kind::Machine).is_empty(), goes, "{minutes}");
+    }
 }
 
 // azure.md 15.4, 25.8: VM and machine mix; 11: VM-based nodes remain fully managed in every mode

@@ -12,6 +12,7 @@ mod controllers;
 mod ends;
 mod launches;
 mod machines;
+mod official;
 mod play;
 mod table;
 mod takeover;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("burst", include_str!("burst.rs")),
     ("controllers", include_str!("controllers.rs")),
     ("ends", include_str!("ends.rs")),
     ("launches", include_str!("launches.rs")),
     ("machines", include_str!("machines.rs")),
+    ("official", include_str!("official.rs")),
     ("takeover", include_str!("takeover.rs")),
     ("updates", include_str!("updates.rs")),
     ("walk", include_str!("walk.rs")),

@@ -34,7 +34,7 @@ fn leave(play: &mut Play, name: &str, image: &str) -> api::nodeclaim::NodeClaim 
         (id, identity)
     });
     let provider_id = azure::vm::provider_id(&id);
-    let hash = azure::tags::virtual_machine_hash(&[identity], &serde_json::from_value(tags.clone()).unwrap());
+    let hash = azure::tags::in_place_hash(&[identity], &serde_json::from_value(tags.clone()).unwrap());
     let mut object = claim(name, &[("karpenter.sh/capacity-type", "In", &["on-demand"])]);
     object["metadata"]["annotations"] = json!({
         "karpenter.azure.com/aksnodeclass-hash": "11637731675550486674",
