@@ -35,6 +35,17 @@ const DENIED: &[&str] = &[
     "AWS.SimpleQueueService.AccessDenied",
 ];
 
+/// Codes of requests that come too often, in the words of all services.
+const THROTTLED: &[&str] = &[
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+];
+
 /// Codes of credentials that are worth nothing.
 const UNKNOWN_CALLER: &[&str] = &[
     "AuthFailure",
@@ -147,7 +158,7 @@ impl Error {
 
     /// Whether we ask too often.
     pub fn is_rate_limited(&self) -> bool {
-        self.code == "RequestLimitExceeded"
+        THROTTLED.contains(&self.code.as_str())
     }
 
     /// Whether the service failed.
@@ -228,7 +239,9 @@ mod tests {
 
     #[test]
     fn what_may_pass_by_itself_is_transient() {
-        assert!(error("RequestLimitExceeded", "").is_transient());
+        for code in THROTTLED {
+            assert!(error(code, "").is_transient() && !is_unfulfillable(code), "{code}");
+        }
         assert!(error("InternalError", "").by_server().is_transient());
         assert!(Error::default().is_transient());
         assert!(!error("UnauthorizedOperation", "").is_transient());
