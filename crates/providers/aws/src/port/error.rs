@@ -6,12 +6,16 @@ const NOT_FOUND: &[&str] = &[
     "InvalidInstanceID.NotFound",
     LAUNCH_TEMPLATE_NAME_NOT_FOUND,
     "InvalidLaunchTemplateId.NotFound",
+    PLACEMENT_GROUP_UNKNOWN,
+    "InvalidPlacementGroupId.NotFound",
     "QueueDoesNotExist",
     // What the queue service calls it in its older protocol.
     "AWS.SimpleQueueService.NonExistentQueue",
     "NoSuchEntity",
     "ParameterNotFound",
 ];
+/// There is no placement group with that name.
+pub const PLACEMENT_GROUP_UNKNOWN: &str = "InvalidPlacementGroup.Unknown";
 const LAUNCH_TEMPLATE_NAME_NOT_FOUND: &str = "InvalidLaunchTemplateName.NotFoundException";
 
 /// Codes of launches that another instance type, zone or time would satisfy.

@@ -190,7 +190,7 @@ fn a203_a_placement_group_is_found_and_lost_again() {
     play.pass(120);
     assert_eq!(play.condition("by-name", "PlacementGroupReady").0, "True");
     assert!(launched(&play, "by-name").is_ok());
-    play.double.fail("ec2:DescribePlacementGroups", "InvalidPlacementGroup.Unknown", "no", Times::Always);
+    play.double.fail("ec2:DescribePlacementGroups", "InvalidPlacementGroupId.Malformed", "no", Times::Always);
     play.pass(120);
     let (status, reason, _) = play.condition("by-name", "PlacementGroupReady");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "PlacementGroupResolutionFailed"));
@@ -198,8 +198,9 @@ fn a203_a_placement_group_is_found_and_lost_again() {
     play.double.mend("ec2:DescribePlacementGroups");
     play.double.change(|world| world.placement_groups.remove(0));
     play.pass(120);
-    let (status, reason, _) = play.condition("by-name", "PlacementGroupReady");
+    let (status, reason, message) = play.condition("by-name", "PlacementGroupReady");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "PlacementGroupNotFound"));
+    assert!(message.contains("spec.placementGroupSelector"), "{message}");
     assert!(launched(&play, "by-name").is_err() && launched(&play, "by-id").is_ok());
     play.world.patch(
         &format!("{CLASSES}/by-name"),
