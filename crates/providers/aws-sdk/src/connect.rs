@@ -75,7 +75,8 @@ macro_rules! client {
     }};
 }
 
-fn services(config: &SdkConfig, region: &str, interceptors: &[SharedInterceptor]) -> Services {
+/// A client for each service.
+pub(crate) fn services(config: &SdkConfig, region: &str, interceptors: &[SharedInterceptor]) -> Services {
     // Only some regions have a price list.
     let of_prices = config.to_builder().region(Region::new(price_list_region(region))).build();
     Services {

@@ -15,7 +15,7 @@ where
 {
     let status = error.raw_response().map(|response| response.status().as_u16());
     let said = error.as_service_error().map(ProvideErrorMetadata::meta);
-    // EC2 says in the body which request it was, the others in a header.
+    // It comes with the error, or, where nothing else could be read, in a header.
     let request_id = said.and_then(|said| said.request_id()).or_else(|| error.request_id());
     Error {
         operation,

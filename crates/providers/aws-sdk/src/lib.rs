@@ -17,6 +17,8 @@ mod quotas;
 mod sqs;
 mod ssm;
 mod sts;
+#[cfg(test)]
+mod tests;
 mod time;
 mod zonal_shift;
 

@@ -32,9 +32,9 @@ use serde_json::{Value, json};
 use self::decide::{Answers, apply, dependents};
 use self::kept::Kept;
 use self::validation::{Verdict, Verdicts};
-use super::failed;
 use super::parameters::Parameters;
 use super::profiles::Profiles;
+use super::{failed, is_ours};
 use crate::port::{Filter, LaunchTemplateQuery, LaunchTemplateRef};
 use crate::provider::Inner;
 
@@ -144,8 +144,10 @@ impl NodeClasses {
         }
         let (names, class) = {
             let state = inner.setup.cluster.read();
-            let of_class =
-                state.node_claims.values().filter(|claim| claim.spec.node_class_ref.name == *key.name);
+            let of_class = state
+                .node_claims
+                .values()
+                .filter(|claim| is_ours(claim) && claim.spec.node_class_ref.name == *key.name);
             let names: Vec<String> = of_class.filter_map(|claim| claim.metadata.name.clone()).collect();
             (names, state.node_classes.get(key).cloned())
         };

@@ -20,6 +20,7 @@ use runtime::Again;
 use runtime::controller::{Outcome, Reconcile};
 use serde_json::{Value, json};
 
+use super::is_ours;
 use crate::provider::Inner;
 
 /// Annotations to be written: on claims, then on the class.
@@ -71,7 +72,9 @@ impl Hash {
         let claims: Vec<Arc<NodeClaim>> = {
             let state = inner.setup.cluster.read();
             let all = state.node_claims.values();
-            all.filter(|claim| claim.spec.node_class_ref.name == *key.name).cloned().collect()
+            let of_class =
+                |claim: &&Arc<NodeClaim>| is_ours(claim) && claim.spec.node_class_ref.name == *key.name;
+            all.filter(of_class).cloned().collect()
         };
         let ca_bundle = inner.known.lock().cluster.ca_bundle.clone();
         let stamps = decide(&class, &claims, ca_bundle.as_deref());

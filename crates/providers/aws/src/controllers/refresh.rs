@@ -11,7 +11,7 @@ use runtime::controller::Outcome;
 use super::failed;
 use crate::prices::{has_price_list, on_demand_price, on_demand_queries};
 use crate::provider::{Aws, Inner};
-use crate::version::KubernetesVersion;
+use crate::version::{KubernetesVersion, SUPPORTED};
 
 const HALF_A_DAY: Again = Again::After(Duration::from_hours(12));
 
@@ -61,7 +61,7 @@ pub(super) async fn instance_types(aws: &Aws) -> Outcome {
     Ok(HALF_A_DAY)
 }
 
-/// Asks for the version of the cluster.
+/// Asks for the version of the cluster. One that was not tried is used all the same.
 pub(super) async fn version(inner: &Inner) -> Outcome {
     let settings = &inner.setup.settings;
     let text = if settings.eks_control_plane {
@@ -77,9 +77,14 @@ pub(super) async fn version(inner: &Inner) -> Outcome {
     let version: KubernetesVersion = text.parse().map_err(failed)?;
     if inner.known.lock().kubernetes.replace(version) != Some(version) {
         tracing::debug!(version = %version, "discovered kubernetes version");
-    }
-    if !version.is_supported() {
-        return Err(failed(format!("Kubernetes {version} is not supported, expected 1.26 to 1.36")));
+        if !version.is_supported() {
+            // It is worth a word, but a cluster that was upgraded must still get nodes.
+            let (first, last) = (SUPPORTED.start(), SUPPORTED.end());
+            tracing::error!(
+                version = %version,
+                "this version of Kubernetes was not tried with this release, expected {first} to {last}"
+            );
+        }
     }
     Ok(Again::After(Duration::from_mins(5)))
 }

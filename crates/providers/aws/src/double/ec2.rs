@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::matching::satisfies;
 use super::{Double, World, fleet};
+use crate::port::error::PLACEMENT_GROUP_UNKNOWN;
 use crate::port::{
     CapacityReservation, Ec2, Error, Filter, FleetRequest, FleetResult, Image, ImageQuery, Instance,
     InstanceState, InstanceStatus, InstanceTypeInfo, LaunchTemplate, LaunchTemplateQuery, LaunchTemplateRef,
@@ -138,7 +139,14 @@ impl Ec2 for Double {
                 PlacementGroupQuery::Id(id) => &each.id == id,
                 PlacementGroupQuery::Name(name) => &each.name == name,
             };
-            Ok(world.placement_groups.iter().filter(fits).cloned().collect())
+            let found: Vec<PlacementGroup> = world.placement_groups.iter().filter(fits).cloned().collect();
+            match query {
+                PlacementGroupQuery::Name(name) if found.is_empty() => {
+                    let message = format!("The Placement Group '{name}' is unknown.");
+                    Err(Error::new("ec2:DescribePlacementGroups", PLACEMENT_GROUP_UNKNOWN, &message))
+                }
+                _ => Ok(found),
+            }
         })
         .boxed()
     }

@@ -44,7 +44,8 @@ pub(super) fn create(
             match launch(world, request, template, each, now) {
                 Ok(id) => ids.push(id),
                 Err((code, message)) => {
-                    result.errors.push(FleetError { code, message, place: place(each, template) });
+                    let place = if world.vague { Place::default() } else { place(each, template) };
+                    result.errors.push(FleetError { code, message, place });
                     break;
                 }
             }

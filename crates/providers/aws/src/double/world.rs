@@ -58,6 +58,8 @@ pub struct World {
     pub hide_new_instances: u32,
     /// What there is no capacity of, with the code: instance type, zone and capacity type.
     pub insufficient: BTreeMap<(String, String, String), String>,
+    /// Whether errors of launches do not say what they are about.
+    pub vague: bool,
     /// How instances are.
     pub statuses: Vec<InstanceStatus>,
     /// The roles.
@@ -108,6 +110,7 @@ impl Default for World {
             hidden: BTreeMap::new(),
             hide_new_instances: 0,
             insufficient: BTreeMap::new(),
+            vague: false,
             statuses: Vec::new(),
             roles: BTreeSet::new(),
             profiles: BTreeMap::new(),

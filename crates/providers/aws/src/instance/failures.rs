@@ -63,11 +63,12 @@ fn of_error(failed: &Failed<'_>, error: &FleetError) -> Vec<Effect> {
         all.push(unavailable(Scope::subnet(subnet)));
         all.push(Effect::SubnetFull(subnet.clone()));
     }
+    // It says nothing about its zone: others may have addresses.
+    let is_subnet_full = error.code == INSUFFICIENT_FREE_ADDRESSES && subnet_id.is_some();
     let is_spread_full = is_spread_limit(&error.message) && placement_group.is_some();
     if plan.capacity_type == capacity_type::RESERVED {
-        if let (true, false, Some(instance_type), Some(zone)) =
-            (is_unfulfillable(&error.code), is_spread_full, instance_type, zone)
-        {
+        let is_full = is_unfulfillable(&error.code) && !is_spread_full && !is_subnet_full;
+        if let (true, Some(instance_type), Some(zone)) = (is_full, instance_type, zone) {
             all.push(Effect::ReservationFull { instance_type: instance_type.clone(), zone: zone.clone() });
         }
         return all;
@@ -81,11 +82,10 @@ fn of_error(failed: &Failed<'_>, error: &FleetError) -> Vec<Effect> {
     if let (true, Some(group), Some(zone)) = (is_spread_full, placement_group, zone) {
         // No type fits any more, whatever it is.
         all.extend(types.iter().map(|name| unavailable(scope(name, zone).within(group))));
-    } else if let (true, Some(name), Some(zone)) = (is_unfulfillable(&error.code), instance_type, zone) {
-        // A full subnet says nothing about its zone: others may have addresses.
-        if error.code != INSUFFICIENT_FREE_ADDRESSES || subnet_id.is_none() {
-            all.push(unavailable(scope(name, zone).within(place.as_deref().unwrap_or_default())));
-        }
+    } else if let (true, false, Some(name), Some(zone)) =
+        (is_unfulfillable(&error.code), is_subnet_full, instance_type, zone)
+    {
+        all.push(unavailable(scope(name, zone).within(place.as_deref().unwrap_or_default())));
     }
     all
 }

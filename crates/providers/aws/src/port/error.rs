@@ -6,12 +6,16 @@ const NOT_FOUND: &[&str] = &[
     "InvalidInstanceID.NotFound",
     LAUNCH_TEMPLATE_NAME_NOT_FOUND,
     "InvalidLaunchTemplateId.NotFound",
+    PLACEMENT_GROUP_UNKNOWN,
+    "InvalidPlacementGroupId.NotFound",
     "QueueDoesNotExist",
     // What the queue service calls it in its older protocol.
     "AWS.SimpleQueueService.NonExistentQueue",
     "NoSuchEntity",
     "ParameterNotFound",
 ];
+/// There is no placement group with that name.
+pub const PLACEMENT_GROUP_UNKNOWN: &str = "InvalidPlacementGroup.Unknown";
 const LAUNCH_TEMPLATE_NAME_NOT_FOUND: &str = "InvalidLaunchTemplateName.NotFoundException";
 
 /// Codes of launches that another instance type, zone or time would satisfy.
@@ -33,6 +37,17 @@ const DENIED: &[&str] = &[
     "AuthorizationError",
     "NotAuthorized",
     "AWS.SimpleQueueService.AccessDenied",
+];
+
+/// Codes of requests that come too often, in the words of all services.
+const THROTTLED: &[&str] = &[
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
 ];
 
 /// Codes of credentials that are worth nothing.
@@ -147,7 +162,7 @@ impl Error {
 
     /// Whether we ask too often.
     pub fn is_rate_limited(&self) -> bool {
-        self.code == "RequestLimitExceeded"
+        THROTTLED.contains(&self.code.as_str())
     }
 
     /// Whether the service failed.
@@ -228,7 +243,9 @@ mod tests {
 
     #[test]
     fn what_may_pass_by_itself_is_transient() {
-        assert!(error("RequestLimitExceeded", "").is_transient());
+        for code in THROTTLED {
+            assert!(error(code, "").is_transient() && !is_unfulfillable(code), "{code}");
+        }
         assert!(error("InternalError", "").by_server().is_transient());
         assert!(Error::default().is_transient());
         assert!(!error("UnauthorizedOperation", "").is_transient());

@@ -12,7 +12,7 @@ use api::names::metrics::aws as metrics;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use runtime::metrics::Registry;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
 /// How many batches are asked at the same time.
@@ -39,14 +39,22 @@ struct Inner<Q, A> {
     window: Window,
     run: Box<Run<Q, A>>,
     metrics: Registry,
-    open: Mutex<BTreeMap<u64, Open<Q, A>>>,
+    open: Mutex<Batches<Q, A>>,
     slots: Semaphore,
 }
 
+/// Batches that questions are still added to, by key.
+struct Batches<Q, A> {
+    by_key: BTreeMap<u64, Open<Q, A>>,
+    /// How many there were so far.
+    count: u64,
+}
+
 struct Open<Q, A> {
-    number: Instant,
+    /// Tells it from another batch with the same key.
+    number: u64,
+    began: Instant,
     last: Instant,
-    full: Arc<Notify>,
     questions: Vec<(Q, oneshot::Sender<A>)>,
 }
 
@@ -59,62 +67,74 @@ impl<Q: Send + 'static, A: Send + 'static> Batcher<Q, A> {
         run: impl Fn(Vec<Q>) -> BoxFuture<'static, Vec<A>> + Send + Sync + 'static,
     ) -> Self {
         let slots = Semaphore::new(CONCURRENT);
-        let open = Mutex::default();
+        let open = Mutex::new(Batches { by_key: BTreeMap::new(), count: 0 });
         Self(Arc::new(Inner { name, window, run: Box::new(run), metrics, open, slots }))
     }
 
     /// Asks a question together with others that have the same key; none if there is no answer to it.
     pub(crate) async fn ask(&self, key: u64, question: Q) -> Option<A> {
         let (sender, receiver) = oneshot::channel();
-        let now = Instant::now();
-        let is_new = {
-            let mut open = self.0.open.lock();
-            let is_new = !open.contains_key(&key);
-            let batch = open.entry(key).or_insert_with(|| Open {
-                number: now,
-                last: now,
-                full: Arc::new(Notify::new()),
-                questions: Vec::new(),
-            });
-            batch.last = now;
-            batch.questions.push((question, sender));
-            if batch.questions.len() >= self.0.window.most {
-                batch.full.notify_one();
-            }
-            is_new
-        };
-        if is_new {
-            // Whoever asked first may give up waiting; the others must not.
+        let (new, full) = self.0.add(key, question, sender);
+        // Whoever asked may give up waiting; the others must not.
+        if let Some(number) = new {
             let inner = Arc::clone(&self.0);
-            tokio::spawn(async move { inner.collect(key).await });
+            tokio::spawn(async move { inner.collect(key, number).await });
+        }
+        if let Some(batch) = full {
+            let inner = Arc::clone(&self.0);
+            tokio::spawn(async move { inner.answer(batch).await });
         }
         receiver.await.ok()
     }
 }
 
 impl<Q: Send + 'static, A: Send + 'static> Inner<Q, A> {
-    async fn collect(&self, key: u64) {
-        let questions = loop {
-            let (due, full) = {
+    /// Adds a question to the batch of its key. The number of the batch if it is a new one, and the batch if it is
+    /// full: nothing is added to it any more.
+    fn add(&self, key: u64, question: Q, sender: oneshot::Sender<A>) -> (Option<u64>, Option<Open<Q, A>>) {
+        let now = Instant::now();
+        let mut open = self.open.lock();
+        let Batches { by_key, count } = &mut *open;
+        let mut new = None;
+        let batch = by_key.entry(key).or_insert_with(|| {
+            *count += 1;
+            new = Some(*count);
+            Open { number: *count, began: now, last: now, questions: Vec::new() }
+        });
+        batch.last = now;
+        batch.questions.push((question, sender));
+        let is_full = batch.questions.len() >= self.window.most;
+        let full = if is_full { by_key.remove(&key) } else { None };
+        (new.filter(|_| !is_full), full)
+    }
+
+    /// Waits until a batch is due. One that became full meanwhile is not there any more.
+    async fn collect(&self, key: u64, number: u64) {
+        let batch = loop {
+            let due = {
                 let mut open = self.open.lock();
-                let Some(batch) = open.get(&key) else { return };
-                let due = (batch.last + self.window.idle).min(batch.number + self.window.longest);
-                let is_full = batch.questions.len() >= self.window.most;
-                if is_full || due <= Instant::now() {
-                    let Some(batch) = open.remove(&key) else { return };
-                    let time = batch.number.elapsed().as_secs_f64();
-                    self.metrics.observe(&metrics::BATCH_TIME, &[self.name], time);
-                    break batch.questions;
+                let Some(batch) = open.by_key.get(&key).filter(|batch| batch.number == number) else {
+                    return;
+                };
+                let due = (batch.last + self.window.idle).min(batch.began + self.window.longest);
+                if due <= Instant::now() {
+                    let Some(batch) = open.by_key.remove(&key) else { return };
+                    break batch;
                 }
-                (due, Arc::clone(&batch.full))
+                due
             };
-            // Whichever comes first.
-            drop(tokio::time::timeout_at(due, full.notified()).await);
+            tokio::time::sleep_until(due).await;
         };
+        self.answer(batch).await;
+    }
+
+    async fn answer(&self, batch: Open<Q, A>) {
+        let time = batch.began.elapsed().as_secs_f64();
+        self.metrics.observe(&metrics::BATCH_TIME, &[self.name], time);
         let Ok(_slot) = self.slots.acquire().await else { return };
         #[expect(clippy::cast_precision_loss, reason = "a batch has a thousand questions at most")]
-        self.metrics.observe(&metrics::BATCH_SIZE, &[self.name], questions.len() as f64);
-        let (questions, senders): (Vec<Q>, Vec<_>) = questions.into_iter().unzip();
+        self.metrics.observe(&metrics::BATCH_SIZE, &[self.name], batch.questions.len() as f64);
+        let (questions, senders): (Vec<Q>, Vec<_>) = batch.questions.into_iter().unzip();
         for (sender, answer) in senders.into_iter().zip((self.run)(questions).await) {
             // Nobody may wait for it any more.
             drop(sender.send(answer));
@@ -158,5 +178,66 @@ mod tests {
         batcher.ask(1, 4).await;
         assert_eq!(start.elapsed().as_millis() / 35, 1);
         assert_eq!(*seen.lock(), [vec![0, 1, 2, 3], vec![4]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_batch_has_more_questions_than_it_may() {
+        let seen = Arc::default();
+        let batcher = batcher(&seen);
+        let answers = futures::future::join_all((0..10).map(|number| batcher.ask(1, number))).await;
+        assert_eq!(answers, (0..10).map(|number| Some(number * 2)).collect::<Vec<_>>());
+        let mut asked = seen.lock().clone();
+        asked.sort();
+        assert_eq!(asked, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_full_does_not_shorten_the_next_one() {
+        let seen = Arc::default();
+        let batcher = batcher(&seen);
+        let ask = |number| batcher.ask(1, number);
+        let wait = |millis| tokio::time::sleep(Duration::from_millis(millis));
+        futures::future::join_all((0..3).map(ask)).now_or_never();
+        assert!(seen.lock().is_empty());
+        // The first batch becomes full at 30 ms, and the second begins there.
+        let late = async {
+            wait(30).await;
+            futures::join!(ask(10), ask(11), async {
+                wait(20).await;
+                ask(12).await
+            })
+        };
+        assert_eq!(late.await, (Some(20), Some(22), Some(24)));
+        assert_eq!(*seen.lock(), [vec![0, 1, 2, 10], vec![11, 12]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hundred_batches_are_asked_at_the_same_time() {
+        let (now, most) = (Arc::new(Mutex::new(0_usize)), Arc::new(Mutex::new(0_usize)));
+        let window = Window { idle: Duration::ZERO, longest: Duration::ZERO, most: 1 };
+        let (running, highest) = (Arc::clone(&now), Arc::clone(&most));
+        let batcher = Batcher::new("test", window, Registry::default(), move |questions: Vec<u64>| {
+            let (running, highest) = (Arc::clone(&running), Arc::clone(&highest));
+            async move {
+                let count = {
+                    let mut running = running.lock();
+                    *running += 1;
+                    *running
+                };
+                {
+                    let mut highest = highest.lock();
+                    *highest = count.max(*highest);
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                *running.lock() -= 1;
+                questions
+            }
+            .boxed()
+        });
+        let start = Instant::now();
+        let answers = futures::future::join_all((0..250).map(|key| batcher.ask(key, key))).await;
+        assert_eq!(answers.iter().flatten().count(), 250);
+        assert_eq!((*most.lock(), *now.lock()), (CONCURRENT, 0));
+        assert_eq!(start.elapsed().as_secs(), 3, "a hundred, a hundred, and the rest");
     }
 }

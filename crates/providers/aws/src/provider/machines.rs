@@ -99,7 +99,10 @@ async fn describe(ec2: Arc<dyn Ec2>, calls: Calls, asked: Vec<String>) -> Vec<De
 async fn terminate(ec2: Arc<dyn Ec2>, calls: Calls, asked: Vec<String>) -> Vec<Terminated> {
     let ids: Vec<String> = asked.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
     let all = calls.counted("ec2:TerminateInstances", ec2.terminate_instances(&ids)).await;
-    if let (Err(error), 1) = (&all, ids.len()) {
+    if let Err(error) = &all
+        && (ids.len() == 1 || error.is_transient())
+    {
+        // Asking for each alone would only make a throttled or failing service worse.
         return asked.iter().map(|_| Err(error.clone())).collect();
     }
     let ended: BTreeSet<String> = all

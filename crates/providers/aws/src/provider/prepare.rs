@@ -101,6 +101,12 @@ impl Shape {
         let predicted = class.zones.iter().map(|zone| (zone.name.to_owned(), predict(zone.name))).collect();
         Ok(Self { plan, types, templates, predicted })
     }
+
+    /// The reservation that a launch template is for.
+    fn reservation_of(&self, template: &str) -> Option<&str> {
+        let found = self.templates.iter().find(|each| each.request.name == template);
+        found.and_then(|found| found.reservation.as_deref())
+    }
 }
 
 fn wanted<'a>(claim: &NodeClaim, sets: &'a LabelSets) -> Result<Wanted<'a>, Error> {
@@ -223,8 +229,10 @@ pub(super) fn create(reason: &str, message: &str) -> Error {
 /// What was asked for already, and is not asked for again for the same claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// Instance type, zone, capacity type.
+    /// Instance type, zone, capacity type; those of reservations are told apart by their ID.
     offerings: BTreeSet<(String, String, &'static str)>,
+    /// Reservations. Another one of the same type and zone is another offering.
+    reservations: BTreeSet<String>,
     /// Subnets that turned out to be full.
     pub(super) full_subnets: BTreeSet<String>,
 }
@@ -234,26 +242,34 @@ impl Asked {
     pub(super) fn note(&mut self, attempt: &Attempt, errors: &[FleetError]) {
         let full = errors.iter().filter(|error| error.code == INSUFFICIENT_FREE_ADDRESSES);
         self.full_subnets.extend(full.filter_map(|error| error.place.subnet_id.clone()));
-        for each in attempt.request.templates.iter().flat_map(|template| &template.overrides) {
-            if !self.full_subnets.contains(&each.subnet_id) {
-                let kind = attempt.shape.plan.capacity_type;
-                self.offerings.insert((each.instance_type.clone(), each.zone.clone(), kind));
+        for template in &attempt.request.templates {
+            let reservation = attempt.shape.reservation_of(&template.name);
+            for each in template.overrides.iter().filter(|each| !self.full_subnets.contains(&each.subnet_id))
+            {
+                if let Some(id) = reservation {
+                    self.reservations.insert(id.to_owned());
+                } else {
+                    let kind = attempt.shape.plan.capacity_type;
+                    self.offerings.insert((each.instance_type.clone(), each.zone.clone(), kind));
+                }
             }
         }
     }
 
-    /// Takes away what was asked for. Of reservations, what EC2 said about each counts instead.
+    /// Takes away what was asked for.
     fn without(&self, types: &[InstanceType]) -> Vec<InstanceType> {
         let mut types = types.to_vec();
         for each in &mut types {
             let name = each.name.clone();
             for offering in &mut each.offerings {
-                let is_asked = self.offerings.iter().any(|(known, zone, kind)| {
-                    *known == name
-                        && offering.value(labels::ZONE) == Some(zone)
-                        && offering.value(labels::CAPACITY_TYPE) == Some(*kind)
-                        && offering.value(aws::CAPACITY_RESERVATION_ID).is_none()
-                });
+                let is_asked = match offering.value(aws::CAPACITY_RESERVATION_ID) {
+                    Some(id) => self.reservations.contains(id),
+                    None => self.offerings.iter().any(|(known, zone, kind)| {
+                        *known == name
+                            && offering.value(labels::ZONE) == Some(zone)
+                            && offering.value(labels::CAPACITY_TYPE) == Some(*kind)
+                    }),
+                };
                 offering.available &= !is_asked;
             }
         }
@@ -261,6 +277,6 @@ impl Asked {
     }
 
     fn is_empty(&self) -> bool {
-        self.offerings.is_empty() && self.full_subnets.is_empty()
+        self.offerings.is_empty() && self.reservations.is_empty() && self.full_subnets.is_empty()
     }
 }

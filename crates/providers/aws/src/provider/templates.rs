@@ -49,11 +49,12 @@ impl Templates {
         }
     }
 
-    fn take_unused(&self) -> Vec<String> {
+    /// Names and IDs of templates that nobody used lately; whoever needs one of them now creates it again.
+    fn take_unused(&self) -> Vec<(String, String)> {
         let mut all = self.0.lock();
         let now = Instant::now();
         let unused = all.extract_if(.., |_, entry| now.duration_since(entry.used) >= KEPT);
-        unused.filter_map(|(_, entry)| entry.id.get().cloned()).collect()
+        unused.filter_map(|(name, entry)| Some((name, entry.id.get().cloned()?))).collect()
     }
 }
 
@@ -117,15 +118,16 @@ impl Inner {
     /// Deletes templates that nobody used lately.
     pub(crate) async fn delete_unused_templates(&self) {
         let ec2 = &self.setup.services.ec2;
-        for id in self.templates.take_unused() {
-            let template = LaunchTemplateRef::Id(id);
+        for (name, id) in self.templates.take_unused() {
+            let template = LaunchTemplateRef::Id(id.clone());
             let deleted =
                 self.counted("ec2:DeleteLaunchTemplate", ec2.delete_launch_template(&template)).await;
             if let Err(error) = deleted
                 && !error.is_not_found()
             {
-                // The next process that leads finds it by its tag.
-                tracing::error!(error = %error, "failed to delete launch template");
+                tracing::error!(error = %error, "failed to delete launch template, it is tried again");
+                // One that somebody needs again by now is the same.
+                drop(self.templates.cell(&name).set(id));
             }
         }
     }

@@ -190,7 +190,7 @@ fn a203_a_placement_group_is_found_and_lost_again() {
     play.pass(120);
     assert_eq!(play.condition("by-name", "PlacementGroupReady").0, "True");
     assert!(launched(&play, "by-name").is_ok());
-    play.double.fail("ec2:DescribePlacementGroups", "InvalidPlacementGroup.Unknown", "no", Times::Always);
+    play.double.fail("ec2:DescribePlacementGroups", "InvalidPlacementGroupId.Malformed", "no", Times::Always);
     play.pass(120);
     let (status, reason, _) = play.condition("by-name", "PlacementGroupReady");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "PlacementGroupResolutionFailed"));
@@ -198,8 +198,9 @@ fn a203_a_placement_group_is_found_and_lost_again() {
     play.double.mend("ec2:DescribePlacementGroups");
     play.double.change(|world| world.placement_groups.remove(0));
     play.pass(120);
-    let (status, reason, _) = play.condition("by-name", "PlacementGroupReady");
+    let (status, reason, message) = play.condition("by-name", "PlacementGroupReady");
     assert_eq!((status.as_str(), reason.as_str()), ("False", "PlacementGroupNotFound"));
+    assert!(message.contains("spec.placementGroupSelector"), "{message}");
     assert!(launched(&play, "by-name").is_err() && launched(&play, "by-id").is_ok());
     play.world.patch(
         &format!("{CLASSES}/by-name"),
@@ -476,7 +477,7 @@ fn a211_a_reservation_whose_instance_is_taken_back_has_nothing_left() {
 }
 
 #[test]
-fn a212_a_cluster_of_a_version_that_is_not_supported_is_said_and_images_wait_for_the_version() {
+fn a212_images_wait_for_the_version_and_one_that_was_not_tried_stops_nothing() {
     let mut play = Play::with(&["m5.large"], &["--eks-control-plane"]);
     play.double.fail("eks:DescribeCluster", "InternalError", "no", Times::Always);
     play.start();
@@ -489,7 +490,15 @@ fn a212_a_cluster_of_a_version_that_is_not_supported_is_said_and_images_wait_for
     assert_eq!(play.aws.know(|known| known.kubernetes.map(|version| version.minor)), Some(34));
     play.double.change(|world| "1.99".clone_into(&mut world.cluster.version));
     play.pass(400);
-    assert!(play.double.count("eks:DescribeCluster") > 3, "it is asked again and again");
+    assert_eq!(play.aws.know(|known| known.kubernetes.map(|version| version.minor)), Some(99));
+    assert_eq!(play.condition("default", "Ready").0, "True");
+    play.double.forget_calls();
+    play.pass(3600);
+    assert_eq!(play.double.count("eks:DescribeCluster"), 12, "every five minutes, as before");
+    let mut other = Play::with(&["m5.large"], &["--eks-control-plane"]);
+    other.double.change(|world| "1.99".clone_into(&mut world.cluster.version));
+    other.world.block_on(other.aws.hydrate()).unwrap();
+    other.pass(1);
 }
 
 #[test]

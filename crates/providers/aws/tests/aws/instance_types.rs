@@ -378,3 +378,23 @@ fn a19_expressions_count_only_with_their_gate() {
     assert_eq!(of(true), (4, "210m".to_owned()));
     assert_eq!(of(false), (29, "70m".to_owned()));
 }
+
+/// The settings of the kubelet in the guide.
+fn of_the_guide() -> Value {
+    let guide = include_str!("../../../../../docs/aws.md");
+    let line = guide.lines().find_map(|line| line.trim().strip_prefix("maxPods: ")).unwrap();
+    json!({"kubelet": {"maxPods": serde_json::from_str::<Value>(line).unwrap()}})
+}
+
+#[test]
+fn a33_prefix_delegation_is_planned_with_as_the_guide_says() {
+    for (name, expected) in [
+        // Three interfaces with nine addresses each are 434 pods with prefixes.
+        ("m5.large", 110),
+        ("m5.24xlarge", 250),
+        // Two interfaces with one address each: not even the usual number.
+        ("t3.nano", 2 * 16 + 2),
+    ] {
+        assert_eq!(pods("AL2023", of_the_guide(), name), expected, "{name}");
+    }
+}

@@ -288,13 +288,16 @@ fn a80_an_error_that_does_not_say_where_marks_nothing() {
 #[test]
 fn a81_a_full_subnet_says_nothing_about_its_zone() {
     let full = error("InsufficientFreeAddressesInSubnet", "");
-    assert_eq!(
-        found(ON_DEMAND, None, None, &full),
-        [
-            unavailable(Scope::subnet("subnet-1"), "InsufficientFreeAddressesInSubnet"),
-            Effect::SubnetFull("subnet-1".to_owned()),
-        ]
-    );
+    for kind in [ON_DEMAND, SPOT, RESERVED] {
+        assert_eq!(
+            found(kind, None, None, &full),
+            [
+                unavailable(Scope::subnet("subnet-1"), "InsufficientFreeAddressesInSubnet"),
+                Effect::SubnetFull("subnet-1".to_owned()),
+            ],
+            "{kind}"
+        );
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod instance_types;
 mod interruptions;
 mod launch_templates;
 mod launches;
+mod limits;
 mod machines;
 mod offerings;
 mod oracle;

@@ -17,6 +17,7 @@ fn in_sources() -> BTreeSet<String> {
         include_str!("interruptions.rs"),
         include_str!("launch_templates.rs"),
         include_str!("launches.rs"),
+        include_str!("limits.rs"),
         include_str!("machines.rs"),
         include_str!("offerings.rs"),
         include_str!("oracle.rs"),

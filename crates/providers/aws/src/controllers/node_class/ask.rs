@@ -76,7 +76,12 @@ pub(super) async fn placement_group(inner: &Inner, class: &EC2NodeClass) -> Step
     let Some(query) = selectors::placement_group_query(selector) else { return Step::Found(()) };
     let ec2 = &inner.setup.services.ec2;
     let found = inner.counted("ec2:DescribePlacementGroups", ec2.placement_groups(&query)).await;
-    match found.map(|all| all.into_iter().next()) {
+    let found = match found {
+        // Names that nobody has are an error, other selectors find nothing.
+        Err(error) if error.is_not_found() => Ok(None),
+        found => found.map(|all| all.into_iter().next()),
+    };
+    match found {
         Ok(Some(group)) => {
             inner.known.lock().placement_groups.insert(query, group);
             Step::Found(())
