@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -13,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use crate::action::Outcome;
 use crate::cache::Cache;
 use crate::object::{Key, Kind, Object, controller};
-use crate::pod::{is_finished, is_ready};
+use crate::pod::{Pod, is_finished, is_ready};
 use crate::selector::{matches, scaled};
 use crate::time::{after, time};
 

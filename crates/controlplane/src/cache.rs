@@ -12,10 +12,10 @@ use std::ops::{Bound, Deref};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::object::{Key, Kind, Object, Stores, controller, uid, version};
+use crate::pod::Pod;
 
 /// The objects of one kind.
 #[derive(Debug)]

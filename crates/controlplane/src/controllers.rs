@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 
 use crate::action::Outcome;
 use crate::cache::{Cache, Change, claims_of, node_of};
 use crate::object::{Key, Kind, Object, controller, uid};
 use crate::options::Options;
+use crate::pod::Pod;
 use crate::queue::Queue;
 use crate::{
     budget, daemonset, deployment, garbage, job, kubelet, namespace, node, pod_collection, replicaset,

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec, DaemonSetStatus};
-use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
+use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Outcome};
 use crate::cache::{Cache, node_of};
 use crate::names;
 use crate::object::{Key, Kind, annotation, label, uid};
-use crate::pod::{Availability, availability, is_ready, phase};
+use crate::pod::{Availability, Pod, availability, is_ready, phase};
 use crate::replicaset::{count, some};
 use crate::revision::{self, Revisions};
 use crate::{selector, template};

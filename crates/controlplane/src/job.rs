@@ -13,14 +13,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus, UncountedTerminatedPods};
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use crate::action::Outcome;
 use crate::cache::Cache;
 use crate::names;
 use crate::object::{Key, Kind, has_finalizer, uid};
-use crate::pod::{is_active, is_ready, is_terminating, phase};
+use crate::pod::{Pod, is_active, is_ready, is_terminating, phase};
 use crate::replicaset::count;
 use crate::time::{after_seconds, time};
 

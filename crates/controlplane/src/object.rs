@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount,
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, ServiceAccount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
@@ -16,6 +16,7 @@ use serde_json::Error as JsonError;
 use crate::cache::Store;
 pub use crate::lease::Lease;
 use crate::names;
+pub use crate::pod::Pod;
 
 /// Where an object is: its namespace, empty for cluster-wide kinds, and its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -177,48 +178,37 @@ impl Object {
 fn prune_meta(meta: &mut ObjectMeta) {
     meta.managed_fields = None;
     meta.self_link = None;
-    fit(&mut meta.owner_references);
+    fit(meta.owner_references.as_mut());
     if let Some(annotations) = &mut meta.annotations {
         annotations.remove(names::LAST_APPLIED);
     }
 }
 
 /// Gives back the room that a list was read with and does not need, which for a few large entries is most of it.
-fn fit<T>(list: &mut Option<Vec<T>>) {
-    if let Some(list) = list {
-        list.shrink_to_fit();
+fn fit<T>(list: Option<&mut Vec<T>>) {
+    if let Some(list) = list.filter(|list| list.len() < list.capacity()) {
+        // It is moved because allocators do not take back less than half of a block.
+        let mut fitting = Vec::with_capacity(list.len());
+        fitting.append(list);
+        *list = fitting;
     }
 }
 
 impl Prune for Pod {
-    /// Pods are by far the most: their containers keep name, image, ports and resources.
     fn prune(&mut self) {
         if let Some(status) = &mut self.status {
-            fit(&mut status.conditions);
-            fit(&mut status.container_statuses);
-            fit(&mut status.init_container_statuses);
-            fit(&mut status.host_ips);
-            fit(&mut status.pod_ips);
+            fit(status.conditions.as_mut());
+            fit(status.container_statuses.as_mut());
+            fit(status.init_container_statuses.as_mut());
+            fit(status.host_ips.as_mut());
+            fit(status.pod_ips.as_mut());
         }
-        let Some(spec) = &mut self.spec else { return };
-        for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
-            *container = Container {
-                name: std::mem::take(&mut container.name),
-                image: container.image.take(),
-                ports: container.ports.take(),
-                resources: container.resources.take(),
-                restart_policy: container.restart_policy.take(),
-                ..Container::default()
-            };
+        if let Some(spec) = &mut self.spec {
+            fit(Some(&mut spec.containers));
+            fit(spec.init_containers.as_mut());
+            fit(spec.volumes.as_mut());
+            fit(spec.tolerations.as_mut());
         }
-        spec.security_context = None;
-        spec.image_pull_secrets = None;
-        spec.dns_config = None;
-        for volume in spec.volumes.iter_mut().flatten() {
-            volume.projected = None;
-        }
-        fit(&mut spec.volumes);
-        fit(&mut spec.tolerations);
     }
 }
 

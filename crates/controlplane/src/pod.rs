@@ -1,11 +1,15 @@
-//! Questions about pods that several controllers ask.
+//! Pods, as far as they are kept, and questions about them that several controllers ask.
+
+mod kept;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::PodCondition;
 
 use crate::time::after;
+pub use kept::Pod;
+pub(crate) use kept::{Container, ContainerStatus, PodSpec, PodStatus};
 
 /// Whether a pod still runs or is going to.
 pub(crate) fn is_active(pod: &Pod) -> bool {

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use crate::action::Outcome;
 use crate::cache::{Cache, node_of};
 use crate::object::{Key, Kind, controller, uid};
-use crate::pod::{Availability, availability, is_active, is_ready, is_terminating};
+use crate::pod::{Availability, Pod, availability, is_active, is_ready, is_terminating};
 use crate::{selector, template};
 
 const COMPONENT: &str = "replicaset-controller";

@@ -86,7 +86,8 @@ impl Revisions {
     pub(crate) fn template(&self, name: &str) -> Option<PodTemplateSpec> {
         let revision = self.stored.iter().find(|revision| revision.metadata.name.as_deref() == Some(name))?;
         let template = revision.data.as_ref()?.0.get("spec")?.get("template")?;
-        serde_json::from_value(template.clone()).ok()
+        // Read as text, as all other templates are: the code that reads them is large.
+        serde_json::from_str(&template.to_string()).ok()
     }
 
     /// Deletes the oldest revisions beyond the number to keep that nothing uses.

@@ -26,7 +26,7 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 
@@ -36,6 +36,8 @@ use pod::PodInfo;
 use preempt::Outcome;
 use queue::{Parked, Pending, Queue};
 use verdict::{GATED, NO_CLAIMS, NO_NODES, Rejection, summary, summary_for_all};
+
+use crate::pod::Pod;
 
 pub use volumes::{SELECTED_NODE, VolumePlan};
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::PodCondition;
 use serde_json::{Value, json};
 
 use crate::action::{Action, Outcome, Verb, Write};
 use crate::cache::{Cache, Change};
 use crate::component::Component;
 use crate::object::{Key, Kind, Object};
+use crate::pod::Pod;
 use crate::scheduler::{self, Decision, PREEMPTED, Reason, SELECTED_NODE, Scheduler};
 use crate::time::seconds;
 

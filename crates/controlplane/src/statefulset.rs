@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetStatus};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 use crate::action::Outcome;
 use crate::cache::{Cache, Store};
 use crate::names;
 use crate::object::{Key, Kind, label, uid};
-use crate::pod::{Availability, availability, is_finished, is_ready, phase};
+use crate::pod::{Availability, Pod, availability, is_finished, is_ready, phase};
 use crate::replicaset::{count, some};
 use crate::revision::{self, Revisions};
 

@@ -1,13 +1,13 @@
 //! Pods leave nodes with a NoExecute taint that they do not tolerate, or only for a while.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodCondition, Taint};
+use k8s_openapi::api::core::v1::{PodCondition, Taint};
 use serde_json::json;
 
 use crate::action::Outcome;
 use crate::cache::{Cache, node_of};
 use crate::object::{Key, Kind};
-use crate::pod::is_finished;
+use crate::pod::{Pod, is_finished};
 use crate::selector::tolerates;
 use crate::time::{after_seconds, time};
 

@@ -35,8 +35,7 @@ fn document_path(group: &str, version: &str) -> String {
 }
 
 fn fingerprint(resource: &Resource) -> String {
-    let schema =
-        resource.custom.as_ref().map(|custom| custom.open_api_schema.to_string()).unwrap_or_default();
+    let schema = resource.custom.as_ref().map_or("", |custom| &custom.schema_text);
     format!("{}{schema}", resource.plural)
 }
 
@@ -66,7 +65,7 @@ pub(crate) fn document(registry: &Registry, path: &str) -> Option<Answer> {
     for resource in resources {
         let name = definition_name(resource, &library);
         if let Some(custom) = &resource.custom {
-            schemas.insert(name.clone(), custom_definition(resource, &custom.open_api_schema));
+            schemas.insert(name.clone(), custom_definition(resource, &custom.open_api_schema()));
             schemas.insert(format!("{name}List"), custom_list(resource, &name));
             wanted.insert("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta".to_owned());
         } else {

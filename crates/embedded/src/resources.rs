@@ -49,13 +49,20 @@ pub(crate) struct Subresource {
 /// One version of a custom resource.
 #[derive(Debug)]
 pub(crate) struct Custom {
-    pub(crate) open_api_schema: Value,
+    /// As text, because it is seldom needed and many times as large as JSON in memory.
+    pub(crate) schema_text: Box<str>,
     pub(crate) printer_columns: Value,
     pub(crate) status: bool,
     pub(crate) scale: Option<ScalePaths>,
-    pub(crate) selectable: Vec<&'static str>,
+    pub(crate) selectable: &'static [&'static str],
     pub(crate) storage_version: bool,
     pub(crate) deprecation: Option<String>,
+}
+
+impl Custom {
+    pub(crate) fn open_api_schema(&self) -> Value {
+        serde_json::from_str(&self.schema_text).unwrap_or_default()
+    }
 }
 
 /// Where a custom resource keeps what `kubectl scale` changes.
@@ -104,7 +111,7 @@ impl Resource {
         self.schema.get_or_init(|| match &self.custom {
             Some(custom) => {
                 // A definition is only accepted when its schema compiles.
-                Schema::compile(&custom.open_api_schema, "").unwrap_or_else(|_| Schema::anything())
+                Schema::compile(&custom.open_api_schema(), "").unwrap_or_else(|_| Schema::anything())
             }
             None => Library::built_in().kind(&self.api_version, &self.kind).unwrap_or_else(Schema::anything),
         })
@@ -379,30 +386,31 @@ fn custom_version(version: &Value) -> Custom {
     let selectable = version["selectableFields"].as_array().into_iter().flatten();
     let deprecated = version["deprecated"] == Value::Bool(true);
     Custom {
-        open_api_schema: version["schema"]["openAPIV3Schema"].clone(),
+        schema_text: version["schema"]["openAPIV3Schema"].to_string().as_str().into(),
         printer_columns: version["additionalPrinterColumns"].clone(),
         status: version["subresources"]["status"].is_object(),
         scale,
         // Definitions are few and live as long as the cluster: their field names may be leaked once each.
-        selectable: selectable
-            .filter_map(|field| field["jsonPath"].as_str())
-            .map(|path| intern(path.trim_start_matches('.')))
-            .collect(),
+        selectable: intern(
+            selectable
+                .filter_map(|field| field["jsonPath"].as_str())
+                .map(|path| path.trim_start_matches('.').to_owned())
+                .collect(),
+        ),
         storage_version: version["storage"] == Value::Bool(true),
         deprecation: deprecated.then(|| text(&version["deprecationWarning"]).unwrap_or_default()),
     }
 }
 
-/// The one copy of a field name.
-fn intern(name: &str) -> &'static str {
-    use std::collections::BTreeSet;
+/// The one copy of these field names.
+fn intern(names: Vec<String>) -> &'static [&'static str] {
     use std::sync::Mutex;
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return known;
+    static KNOWN: Mutex<BTreeMap<Vec<String>, &'static [&'static str]>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(leaked) = known.get(&names) {
+        return leaked;
     }
-    let leaked: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(leaked);
+    let leaked = names.iter().map(|name| &*String::leak(name.clone())).collect::<Vec<_>>().leak();
+    known.insert(names, leaked);
     leaked
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::kinds;
 use crate::resources::{Registry, Resource};
-use crate::store::{CollectionId, Key, Object, Place, Recent, Store};
+use crate::store::{CollectionId, Fields, Key, Object, Place, Recent, Store};
 use crate::time;
 
 /// What Kubernetes uses for random ends of names: no vowels, so that no words appear.
@@ -122,9 +122,9 @@ impl State {
 }
 
 /// The fields of a kind that field selectors may ask about, besides name and namespace.
-pub(crate) fn selectable(resource: &Resource) -> &[&'static str] {
+pub(crate) fn selectable(resource: &Resource) -> &'static [&'static str] {
     if let Some(custom) = &resource.custom {
-        return &custom.selectable;
+        return custom.selectable;
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "Pod") => &[
@@ -161,7 +161,7 @@ pub(crate) fn selectable(resource: &Resource) -> &[&'static str] {
     }
 }
 
-fn selectable_fields(resource: &Resource, value: &Value) -> Box<[(&'static str, Box<str>)]> {
+fn selectable_fields(resource: &Resource, value: &Value) -> Fields {
     let plain = |path: &str| {
         let found = path.split('.').try_fold(value, |value, key| value.get(key));
         found.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
@@ -173,5 +173,5 @@ fn selectable_fields(resource: &Resource, value: &Value) -> Box<[(&'static str, 
         kinds::field_value("", &resource.kind, value, path)
             .or_else(|| kinds::field_value(&resource.group, &resource.kind, value, path))
     };
-    selectable(resource).iter().map(|path| (*path, read(path).unwrap_or_default().into())).collect()
+    Fields::new(selectable(resource), |path| read(path).unwrap_or_default())
 }

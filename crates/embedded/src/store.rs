@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(crate) use collection::{Change, Collection};
-pub(crate) use object::{Key, Object, Objects};
+pub(crate) use object::{Fields, Key, Object, Objects};
 pub(crate) use recent::Recent;
 pub(crate) use watchers::{Notice, Subscription, WatchId, Watcher, notice};
 

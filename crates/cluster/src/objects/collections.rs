@@ -41,8 +41,19 @@ impl<'a, T> IntoIterator for &'a List<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default().into()))
+        Ok(Self(fitting(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())))
     }
+}
+
+/// A list without the room that it does not need.
+fn fitting<T>(mut list: Vec<T>) -> Box<[T]> {
+    if list.len() < list.capacity() {
+        // It is moved because allocators do not take back less than half of a block.
+        let mut fitting = Vec::with_capacity(list.len());
+        fitting.append(&mut list);
+        list = fitting;
+    }
+    list.into_boxed_slice()
 }
 
 /// Values by name, in the order of names; `null` is the empty map.
@@ -103,7 +114,7 @@ impl<K: Into<Box<str>>, V> FromIterator<(K, V)> for Map<V> {
                 same
             });
         }
-        Self(entries.into_boxed_slice())
+        Self(fitting(entries))
     }
 }
 

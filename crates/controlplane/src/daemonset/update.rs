@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Look;
 use crate::action::Outcome;
 use crate::object::Kind;
+use crate::pod::Pod;
 use crate::selector::scaled;
 
 impl Look<'_> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus};
-use k8s_openapi::api::core::v1::Pod;
 
 use super::{COMPONENT, Look};
 use crate::action::Outcome;
 use crate::object::Kind;
+use crate::pod::Pod;
 use crate::time::{after_seconds, time};
 
 fn condition<'a>(status: &'a JobStatus, name: &str) -> Option<&'a JobCondition> {

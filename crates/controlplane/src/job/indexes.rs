@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Pod;
-
 use super::Look;
 use crate::names;
 use crate::object::annotation;
-use crate::pod::{is_active, phase};
+use crate::pod::{Pod, is_active, phase};
 use crate::replicaset::count;
 
 /// The number of the completion that a pod works on.

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::{COMPONENT, Look};
 use crate::action::Outcome;
 use crate::names;
 use crate::object::Kind;
-use crate::pod::{is_terminating, phase};
+use crate::pod::{Pod, is_terminating, phase};
 use crate::template;
 use crate::time::after;
 

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use serde_json::json;
 
 use super::pod_status::{State, status};
@@ -21,7 +21,7 @@ use crate::cache::{Cache, claims_of, node_of};
 use crate::names::simulate;
 use crate::object::{Key, Kind, annotation, controller};
 use crate::options::KubeletOptions;
-use crate::pod::{is_finished, phase};
+use crate::pod::{Pod, is_finished, phase};
 use crate::time::{after, duration};
 
 const COMPONENT: &str = "kubelet";

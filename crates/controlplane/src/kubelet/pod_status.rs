@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, HostIP, Node, Pod, PodCondition, PodIP, PodStatus,
+    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, HostIP, Node,
+    PodCondition, PodIP,
 };
 
+use crate::pod::{Container, ContainerStatus, Pod, PodStatus};
 use crate::time::time;
 
 /// What a simulated pod is doing.
@@ -86,17 +87,17 @@ fn base(container: &Container, old: &[ContainerStatus]) -> ContainerStatus {
     })
 }
 
-fn waiting(reason: &str, message: Option<String>) -> ContainerState {
+fn waiting(reason: &str, message: Option<String>) -> Box<ContainerState> {
     let waiting = ContainerStateWaiting { reason: Some(reason.to_owned()), message };
-    ContainerState { waiting: Some(waiting), ..ContainerState::default() }
+    Box::new(ContainerState { waiting: Some(waiting), ..ContainerState::default() })
 }
 
-fn running(since: Timestamp) -> ContainerState {
+fn running(since: Timestamp) -> Box<ContainerState> {
     let running = ContainerStateRunning { started_at: Some(time(since)) };
-    ContainerState { running: Some(running), ..ContainerState::default() }
+    Box::new(ContainerState { running: Some(running), ..ContainerState::default() })
 }
 
-fn terminated(success: bool, began: Option<Timestamp>, at: Timestamp) -> ContainerState {
+fn terminated(success: bool, began: Option<Timestamp>, at: Timestamp) -> Box<ContainerState> {
     let terminated = ContainerStateTerminated {
         exit_code: i32::from(!success),
         reason: Some(if success { "Completed" } else { "Error" }.to_owned()),
@@ -104,7 +105,7 @@ fn terminated(success: bool, began: Option<Timestamp>, at: Timestamp) -> Contain
         finished_at: Some(time(at)),
         ..ContainerStateTerminated::default()
     };
-    ContainerState { terminated: Some(terminated), ..ContainerState::default() }
+    Box::new(ContainerState { terminated: Some(terminated), ..ContainerState::default() })
 }
 
 fn id(container: &Container) -> String {

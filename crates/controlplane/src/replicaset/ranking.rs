@@ -4,12 +4,10 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-
 use crate::cache::node_of;
 use crate::names;
 use crate::object::annotation;
-use crate::pod::{is_ready, phase, ready_since, restarts};
+use crate::pod::{Pod, is_ready, phase, ready_since, restarts};
 
 /// The first `number` pods to delete; `crowding` says how many related pods each node has.
 pub(super) fn first_to_go<'a>(

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, Node, Pod, PodAffinityTerm, PodSpec, Taint, Toleration, TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
+    Affinity, Node, PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint, WeightedPodAffinityTerm,
 };
 
 use super::Key;
 use super::requests::Requests;
 use super::selector::{Labels, NodeTerm, Selector, labels_of, node_terms};
+use crate::pod::{Container, Pod, PodSpec};
 
 /// The pods a term speaks about: those in some namespaces with some labels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,8 +103,6 @@ pub(crate) struct PodInfo {
     pub(crate) priority: i32,
     pub(crate) requests: Requests,
     pub(crate) ports: Vec<HostPort>,
-    pub(crate) tolerations: Vec<Toleration>,
-    pub(crate) node_selector: Labels,
     pub(crate) node_terms: Option<Vec<NodeTerm>>,
     pub(crate) preferred_nodes: Vec<(i64, NodeTerm)>,
     pub(crate) affinity: Vec<Term>,
@@ -120,7 +118,7 @@ impl PodInfo {
         static NO_SPEC: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
         let spec = pod.spec.as_ref().unwrap_or(&NO_SPEC);
         let labels = labels_of(pod.metadata.labels.as_ref());
-        let affinity = spec.affinity.as_ref();
+        let affinity = spec.affinity.as_deref();
         let node_affinity = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
         let required_nodes =
             node_affinity.and_then(|one| one.required_during_scheduling_ignored_during_execution.as_ref());
@@ -136,8 +134,6 @@ impl PodInfo {
             priority: spec.priority.unwrap_or(0),
             requests: Requests::of(&pod),
             ports: host_ports(spec),
-            tolerations: spec.tolerations.clone().unwrap_or_default(),
-            node_selector: spec.node_selector.clone().unwrap_or_default(),
             node_terms: required_nodes.map(node_terms),
             preferred_nodes: preferred_nodes
                 .into_iter()
@@ -164,6 +160,14 @@ impl PodInfo {
 
     pub(crate) fn labels(&self) -> &Labels {
         labels_of(self.pod.metadata.labels.as_ref())
+    }
+
+    pub(crate) fn node_selector(&self) -> &Labels {
+        labels_of(self.pod.spec.as_ref().and_then(|spec| spec.node_selector.as_ref()))
+    }
+
+    pub(crate) fn tolerations(&self) -> &[Toleration] {
+        self.pod.spec.as_ref().and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default()
     }
 
     pub(crate) fn node_name(&self) -> Option<&str> {
@@ -215,7 +219,7 @@ impl PodInfo {
     }
 
     pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
-        self.tolerations.iter().any(|toleration| tolerates(toleration, taint))
+        self.tolerations().iter().any(|toleration| tolerates(toleration, taint))
     }
 
     /// Whether a taint keeps the pod off this node.
@@ -229,7 +233,7 @@ impl PodInfo {
     /// Whether node selector and required node affinity accept this node.
     pub(crate) fn selects(&self, node: &Node) -> bool {
         let labels = labels_of(node.metadata.labels.as_ref());
-        self.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+        self.node_selector().iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.node_terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches_node(node)))
     }
 }

@@ -218,9 +218,9 @@ fn describe(info: &PodInfo, nominated: Option<&str>) -> String {
     let rules = (
         &info.key.0,
         info.labels(),
-        &info.node_selector,
+        info.node_selector(),
         spec.and_then(|spec| spec.affinity.as_ref()),
-        &info.tolerations,
+        info.tolerations(),
         spread,
         info.priority,
         info.may_preempt(),

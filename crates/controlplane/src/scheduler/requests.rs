@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 use units::Quantity;
+
+use crate::pod::{Container, ContainerStatus, Pod};
 
 type List = BTreeMap<String, Written>;
 type Parsed = BTreeMap<String, Quantity>;

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::{COMPONENT, Look, revision_of};
 use crate::action::Outcome;
 use crate::names;
 use crate::object::Kind;
-use crate::pod::is_active;
+use crate::pod::{Pod, is_active};
 use crate::replicaset::count;
 use crate::template;
 

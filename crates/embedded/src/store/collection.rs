@@ -7,9 +7,13 @@ use std::sync::Arc;
 use super::object::{Key, Object, Objects};
 use super::watchers::Watchers;
 
-/// How much text of former states the history of a collection holds at most: clients that come back within a minute
-/// find what they missed, and a thousand pods that start do not fill the memory.
-const MOST: usize = 1024 * 1024;
+/// How much memory former states in the history of a collection take at most: clients that come back within a minute
+/// find what they missed, the leases of a hundred nodes included, and a thousand pods that start do not fill the
+/// memory.
+const MOST: usize = 768 * 1024;
+
+/// About what a state takes beside its text.
+const BESIDE: usize = 512;
 
 /// One change of a collection.
 #[derive(Clone, Debug)]
@@ -26,10 +30,11 @@ impl Change {
         self.after.revision
     }
 
-    /// How much text is kept for nothing but the history.
+    /// How much is kept for nothing but the history.
     fn size(&self) -> usize {
-        let last = if self.removed { self.after.json.len() } else { 0 };
-        last + self.before.as_ref().map_or(0, |before| before.json.len())
+        let size = |object: &Arc<Object>| object.json.len() + BESIDE;
+        let last = if self.removed { size(&self.after) } else { 0 };
+        last + self.before.as_ref().map_or(0, size)
     }
 }
 

@@ -44,10 +44,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::store::Fields;
 
     fn object(size: usize) -> (Arc<Object>, Value) {
         let mut value = json!({"metadata": {"name": "a"}, "data": "x".repeat(size)});
-        (Arc::new(Object::new(&mut value, 1, Box::default())), value)
+        (Arc::new(Object::new(&mut value, 1, Fields::default())), value)
     }
 
     #[test]
