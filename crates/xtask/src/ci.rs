@@ -66,6 +66,7 @@ fn require_tools() -> Result<()> {
     require("go", "version", "install Go 1.26 or newer from go.dev or your package manager")?;
     let python = "install Python 3 with venv, for example with `apt-get install python3-venv`";
     require("python3", "--version", python)?;
+    require("npm", "--version", "install Node.js 20 or newer with npm, for Azure's validator")?;
     require("cc", "--version", "install a C compiler, for example with `apt-get install build-essential`")
 }
 
