@@ -223,9 +223,10 @@ fn candidate<'a>(
         stopped = Some(blocked.why);
     }
     let all = || pods.iter().map(|pod| &***pod);
-    let type_ = node.label(labels::INSTANCE_TYPE);
-    let kind =
-        *kinds.entry((name.into(), type_.into())).or_insert_with(|| types.iter().find(|it| it.name == type_));
+    let wanted = node.label(labels::INSTANCE_TYPE);
+    let kind = *kinds
+        .entry((name.into(), wanted.into()))
+        .or_insert_with(|| types.iter().find(|it| it.name == wanted));
     Ok(Candidate {
         provider_id: node.provider_id().into(),
         cost: search.costs.reschedule_disruption(all()),
