@@ -11,6 +11,11 @@ import threading
 from urllib.parse import parse_qsl, unquote
 
 ACCOUNT = "123456789012"
+# Virtual processors of usual machines: by use, and spot.
+QUOTAS = {
+    "L-1216C47A": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+    "L-34B43A08": "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+}
 ERROR_CODE = re.compile(rb"<Code>([^<]+)</Code>|\"__type\":\s*\"(?:[^\"#]*#)?([^\"]+)\"")
 SCOPE = re.compile(r"Credential=[^/]+/[^/]+/([^/]+)/([^/]+)/")
 
@@ -67,6 +72,9 @@ class Front:
 
         if service == "pricing":
             answer = self.json(started, {"FormatVersion": "aws_v1", "PriceList": []})
+        elif service == "servicequotas":
+            quotas = [{"QuotaCode": code, "QuotaName": name, "Value": 640.0} for code, name in QUOTAS.items()]
+            answer = self.json(started, {"Quotas": quotas})
         elif service == "arc-zonal-shift":
             name = unquote(path.rsplit("/managedresources/", 1)[-1])
             answer = self.json(

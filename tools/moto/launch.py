@@ -95,7 +95,10 @@ def seed(url, cluster, region, kubernetes):
         resourcesVpcConfig={"subnetIds": [each["id"] for each in subnets]},
         kubernetesNetworkConfig={"serviceIpv4Cidr": "10.0.0.0/16"},
     )["cluster"]
-    queue = client("sqs").create_queue(QueueName=cluster)["QueueUrl"]
+    sender = {"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sqs:SendMessage"}
+    policy = {"Version": "2012-10-17", "Statement": [{**sender, "Resource": "*"}]}
+    attributes = {"MessageRetentionPeriod": "300", "Policy": json.dumps(policy)}
+    queue = client("sqs").create_queue(QueueName=cluster, Attributes=attributes)["QueueUrl"]
     return {
         "cluster": cluster,
         "clusterArn": made["arn"],

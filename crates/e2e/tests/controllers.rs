@@ -7,6 +7,8 @@
 mod arm;
 #[path = "controllers/aws.rs"]
 mod aws;
+#[path = "controllers/aws_doctor.rs"]
+mod aws_doctor;
 #[path = "controllers/azure.rs"]
 mod azure;
 #[path = "controllers/azure_table.rs"]

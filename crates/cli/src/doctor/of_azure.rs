@@ -61,7 +61,7 @@ pub(super) async fn examine(args: &Args) -> Result<Report> {
 
 /// The AKSNodeClasses, the version of Kubernetes, and what else is to be said.
 async fn ask(kubeconfig: Option<&str>) -> Result<(Vec<AKSNodeClass>, String, Vec<Check>)> {
-    let config = connect::config(kubeconfig, "--kubeconfig names another file").await?;
+    let config = connect::config(kubeconfig, "only Azure is looked over").await?;
     let client = connect::client(config).await?;
     let version = client.apiserver_version().await.context("asking for the version")?;
     let request = http::Request::get(CLASSES).body(Vec::new()).context("asking for AKSNodeClasses")?;

@@ -10,6 +10,7 @@ use api::provider::Provider;
 use e2e::{Component, ControlPlane, Moto, Process, free_ports, poll};
 use serde_json::{Value, json};
 
+use crate::aws_doctor::Doctor;
 use crate::ours::ours;
 use crate::real::{Machines, Real};
 
@@ -120,6 +121,26 @@ fn is_true(object: &Value, condition: &str) -> bool {
     all.is_some_and(|all| all.iter().any(|each| each["type"] == condition && each["status"] == "True"))
 }
 
+/// What the controller can do, the doctor finds to be well, with the class and an instance of it to try things on.
+fn look_over(walk: &Walk) {
+    let before = walk.moto.state().unwrap();
+    let kubeconfig = walk.real.plane.kubeconfig_path().display().to_string();
+    let arguments = ["--cluster-name", CLUSTER, "--interruption-queue", &walk.moto.made().queue];
+    let doctor =
+        Doctor { moto: &walk.moto, kubeconfig: &kubeconfig, arguments: &arguments, environment: &[] };
+    let (code, report) = doctor.report();
+    assert_eq!(report.of_level("bad"), Vec::<String>::new());
+    assert_eq!(code, Some(0));
+    report.has("good", "policy node-lifecycle: ");
+    for what in ["subnets", "security groups", "images", "instance profile", "conditions"] {
+        report.has("good", &format!("EC2NodeClass default, {what}: "));
+    }
+    let after = walk.moto.state().unwrap();
+    for kind in ["launchTemplates", "instanceProfiles"] {
+        assert_eq!(after[kind], before[kind], "nothing is changed");
+    }
+}
+
 #[test]
 fn a_deployment_gets_instances_that_are_as_the_class_says_and_nothing_is_left_of_them() {
     let walk = Walk::start().unwrap();
@@ -160,6 +181,8 @@ fn a_deployment_gets_instances_that_are_as_the_class_says_and_nothing_is_left_of
         assert!(text(instance, "/profile").ends_with(&format!("/{profile}")), "{instance:#}");
         assert!(instance["spotRequest"].is_string(), "spot is the cheapest");
     }
+
+    look_over(&walk);
 
     let taken = instances[0]["id"].clone();
     walk.moto

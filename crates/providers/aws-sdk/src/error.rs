@@ -60,7 +60,8 @@ pub(crate) fn causes(error: &dyn StdError) -> String {
         }
         next = error.source();
     }
-    all.join(": ").replace('\n', " ")
+    // Some have lists in several lines.
+    all.join(": ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -112,6 +113,12 @@ mod tests {
         let error = error("ec2:DescribeSubnets", &lost);
         assert_eq!((error.code.as_str(), error.status, error.fault), ("", None, Fault::Unknown));
         assert_eq!(error.to_string(), "ec2:DescribeSubnets, dispatch failure: io error: connection refused");
+    }
+
+    #[test]
+    fn what_went_wrong_is_one_line() {
+        let inner: Box<dyn StdError + Send + Sync> = "tried:\n  one\n  two".into();
+        assert_eq!(causes(&*inner), "tried: one two");
     }
 
     #[test]

@@ -219,7 +219,11 @@ fn of_cluster(facts: &Facts, subject: &Subject) -> Vec<Check> {
             format!("version {version} was not tried with this release"),
             format!("versions {} to {} were", SUPPORTED.start(), SUPPORTED.end()),
         ),
-        None => Check::warning(about, "its version is not known", "allow eks:DescribeCluster"),
+        None => {
+            let is_denied = facts.cluster.as_ref().is_err_and(Error::is_denied);
+            let advice = if is_denied { "allow eks:DescribeCluster" } else { "find the cluster first" };
+            Check::warning(about, "its version is not known", advice)
+        }
     });
     checks
 }
