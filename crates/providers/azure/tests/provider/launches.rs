@@ -237,7 +237,7 @@ fn launches_that_find_the_same_pools_gone_look_them_up_once() {
     let claims: Vec<_> = (0..5).map(|number| play.claim(&format!("pool-{number}"), &[ON_DEMAND])).collect();
     for number in 0..5 {
         // All of them have named the pools before the first is refused.
-        let refused = Failure::of(Method::PUT, Kind::NetworkInterface).name(&format!("aks-pool-{number}"));
+        let refused = Failure::of(Method::PUT, Kind::NetworkInterface).name(format!("aks-pool-{number}"));
         play.double.fail(refused.later(400, "InvalidResourceReference", &gone));
     }
     let azure = play.azure.clone();
