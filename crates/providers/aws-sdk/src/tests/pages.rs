@@ -6,7 +6,8 @@ use super::server::{Said, Server};
 
 /// One page of a list of EC2.
 fn page(action: &str, list: &str, items: &[&str], next: &str) -> Said {
-    let items: String = items.iter().map(|item| format!("<item>{item}</item>")).collect();
+    let items: Vec<String> = items.iter().map(|item| format!("<item>{item}</item>")).collect();
+    let items = items.concat();
     Said::ok(format!(
         "<{action}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\"><requestId>r</requestId>\
          <{list}>{items}</{list}><nextToken>{next}</nextToken></{action}Response>"
@@ -32,8 +33,8 @@ const SUBNETS: [&str; 2] = [
 ];
 
 /// Three pages, of which the second is empty.
-fn pages(action: &str, list: &str, first: &str, last: &str) -> [Said; 3] {
-    [page(action, list, &[first], "two"), page(action, list, &[], "three"), page(action, list, &[last], "")]
+fn pages(action: &str, list: &str, first: &str, third: &str) -> [Said; 3] {
+    [page(action, list, &[first], "two"), page(action, list, &[], "three"), page(action, list, &[third], "")]
 }
 
 #[tokio::test]

@@ -193,7 +193,8 @@ async fn converse(mut stream: TcpStream, said: &Said) -> Option<Heard> {
         }
     }
     let Said { status, headers: more, body } = said;
-    let more: String = more.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let more: Vec<String> = more.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let more = more.concat();
     let length = body.len();
     let answer = format!(
         "HTTP/1.1 {status} said\r\nContent-Length: {length}\r\nConnection: close\r\n{more}\r\n{body}"
