@@ -55,8 +55,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let objects = objects::read(&args.files)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // The cluster's own controllers and the connections: two are plenty on a laptop.
-        .worker_threads(2)
+        // For the connections; the cluster's own controllers run in this thread.
+        .worker_threads(1)
         .enable_all()
         .build()
         .context("starting the runtime")?;

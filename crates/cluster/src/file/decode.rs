@@ -22,7 +22,9 @@ impl<'a> Source<'a> {
     fn decode<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
         match self {
             Self::Text(text) => serde_json::from_str(text),
-            Self::Tree(tree) => T::deserialize(tree),
+            Self::Tree(tree) => {
+                serde_path_to_error::deserialize(tree).map_err(serde_path_to_error::Error::into_inner)
+            }
         }
     }
 
@@ -38,15 +40,14 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Decodes again what failed, to find the field that is wrong.
-    fn explain<T: Deserialize<'a>>(self) -> Option<(Option<String>, String)> {
-        let result = match self {
-            Self::Text(text) => {
-                serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text))
-            }
-            Self::Tree(tree) => serde_path_to_error::deserialize(tree),
+    /// Decodes again what failed, to find the field that is wrong. That is only done with trees: code that tells paths
+    /// is large, and a second kind of it would be larger than all the rest.
+    fn explain<T: DeserializeOwned>(self) -> Option<(Option<String>, String)> {
+        let tree = match self {
+            Self::Text(text) => &serde_json::from_str(text).ok()?,
+            Self::Tree(tree) => tree,
         };
-        let error = result.err()?;
+        let error = serde_path_to_error::deserialize::<_, T>(tree).err()?;
         let path = error.path().to_string();
         Some(((path != ".").then_some(path), without_position(error.inner())))
     }
