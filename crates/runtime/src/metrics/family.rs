@@ -10,8 +10,30 @@ use tokio::time::Instant;
 
 use super::quantiles::Window;
 
-/// The values of a series' labels, in the order of the metric's labels.
-pub(super) type Labels = Box<[Box<str>]>;
+/// The values of a series' labels, in the order of the metric's labels. They are in one piece, which clones share:
+/// pods have a dozen labels each, and most values are short.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Labels(Arc<str>);
+
+impl Labels {
+    /// What comes behind each value. It is less than all that values have, so that texts are in the order of values.
+    const END: char = '\0';
+
+    /// So many values, whatever is given.
+    fn new<'a>(values: impl Iterator<Item = &'a str>, count: usize) -> Self {
+        let mut text = String::new();
+        for value in values.chain(std::iter::repeat("")).take(count) {
+            text.extend(value.chars().filter(|one| *one != Self::END));
+            text.push(Self::END);
+        }
+        Self(text.into())
+    }
+
+    /// One after the other.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.split_terminator(Self::END)
+    }
+}
 
 /// All series of one metric. Clones share them.
 #[derive(Clone, Debug)]
@@ -81,7 +103,8 @@ impl Family {
             .collect();
         debug_assert!(positions.is_some(), "{} has not all of {labels:?}", self.0.name);
         if let Some(wanted) = positions {
-            let is_meant = |labels: &Labels| wanted.iter().all(|(at, value)| *labels[*at] == **value);
+            let is_meant =
+                |labels: &Labels| wanted.iter().all(|(at, value)| labels.values().nth(*at) == Some(*value));
             self.0.series.lock().by_labels.retain(|labels, _| !is_meant(labels));
         }
     }
@@ -141,7 +164,7 @@ impl Family {
     /// label.
     fn complete<'a>(&self, values: impl ExactSizeIterator<Item = &'a str>) -> Labels {
         debug_assert_eq!(values.len(), self.0.labels.len(), "{} has labels {:?}", self.0.name, self.0.labels);
-        values.map(Box::from).chain(std::iter::repeat("".into())).take(self.0.labels.len()).collect()
+        Labels::new(values, self.0.labels.len())
     }
 }
 
@@ -153,17 +176,17 @@ pub struct Series(Arc<Value>);
 pub(super) enum Value {
     /// The bits of a floating-point number.
     Number(AtomicU64),
-    Histogram(Mutex<Histogram>),
-    Summary(Mutex<Window>),
+    Histogram(Box<Mutex<Histogram>>),
+    Summary(Box<Mutex<Window>>),
 }
 
 impl Series {
     fn new(kind: MetricKind) -> Self {
         Self(Arc::new(match kind {
             MetricKind::Counter | MetricKind::Gauge => Value::Number(AtomicU64::new(0.0_f64.to_bits())),
-            MetricKind::Histogram(bounds) => Value::Histogram(Mutex::new(Histogram::new(bounds))),
+            MetricKind::Histogram(bounds) => Value::Histogram(Box::new(Mutex::new(Histogram::new(bounds)))),
             MetricKind::Summary(objectives) => {
-                Value::Summary(Mutex::new(Window::new(objectives, Instant::now())))
+                Value::Summary(Box::new(Mutex::new(Window::new(objectives, Instant::now()))))
             }
         }))
     }

@@ -50,6 +50,22 @@ fn labels_and_series_are_in_order_and_escaped() {
     );
 }
 
+#[test]
+fn values_of_labels_may_be_empty_and_have_any_character() {
+    let registry = Registry::default();
+    registry.add(&names::NODECLAIMS_CREATED, &["", "a\0b", ""], 1.0);
+    registry.add(&names::NODECLAIMS_CREATED, &["", "", "ab"], 1.0);
+    check(
+        &registry,
+        expect![[r##"
+        # HELP karpenter_nodeclaims_created_total NodeClaims created.
+        # TYPE karpenter_nodeclaims_created_total counter
+        karpenter_nodeclaims_created_total{min_values_relaxed="",nodepool="ab",reason=""} 1
+        karpenter_nodeclaims_created_total{min_values_relaxed="ab",nodepool="",reason=""} 1
+    "##]],
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn distributions_show_their_buckets_and_quantiles() {
     let registry = Registry::default();

@@ -11,11 +11,16 @@ use super::family::{Family, Series, Value};
 pub(super) fn write(page: &mut String, family: &Family) {
     let mut order: Vec<usize> = (0..family.labels().len()).collect();
     order.sort_by_key(|at| &family.labels()[*at]);
-    let mut all = family.all();
+    let all = family.all();
     if all.is_empty() {
         return;
     }
-    all.sort_by(|(a, _), (b, _)| order.iter().map(|at| &a[*at]).cmp(order.iter().map(|at| &b[*at])));
+    let in_order = all.iter().map(|(labels, series)| {
+        let values: Vec<&str> = labels.values().collect();
+        (order.iter().map(|at| values[*at]).collect::<Vec<&str>>(), series)
+    });
+    let mut in_order: Vec<(Vec<&str>, &Series)> = in_order.collect();
+    in_order.sort_by(|(a, _), (b, _)| a.cmp(b));
     let kind = match family.kind() {
         MetricKind::Counter => "counter",
         MetricKind::Gauge => "gauge",
@@ -26,10 +31,10 @@ pub(super) fn write(page: &mut String, family: &Family) {
     let help = family.help().replace('\\', r"\\").replace('\n', r"\n");
     // Writing to a text cannot fail, here and below.
     let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-    for (values, series) in &all {
+    for (values, series) in in_order {
         let mut labels = String::new();
-        for at in &order {
-            push_label(&mut labels, &family.labels()[*at], &values[*at]);
+        for (at, value) in order.iter().zip(values) {
+            push_label(&mut labels, &family.labels()[*at], value);
         }
         write_series(page, name, &labels, series);
     }
