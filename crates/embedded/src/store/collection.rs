@@ -10,7 +10,7 @@ use super::watchers::Watchers;
 /// How much memory former states in the history of a collection take at most: clients that come back within a minute
 /// find what they missed, the leases of a hundred nodes included, and a thousand pods that start do not fill the
 /// memory.
-const MOST: usize = 768 * 1024;
+const MOST: usize = 640 * 1024;
 
 /// About what a state takes beside its text.
 const BESIDE: usize = 512;
