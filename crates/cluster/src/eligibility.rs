@@ -64,7 +64,12 @@ pub fn is_stuck_terminating(pod: &Pod, now: Timestamp) -> bool {
 
 /// Whether a pod belongs to a DaemonSet.
 pub fn is_daemon(pod: &Pod) -> bool {
-    pod.noted.map_or_else(|| pod.metadata.is_owned_by("apps/v1", "DaemonSet"), |noted| noted.is_daemon)
+    pod.noted.map_or_else(|| is_owned_by_daemon_set(pod), |noted| noted.is_daemon)
+}
+
+/// As [`is_daemon`], whatever was noted before.
+pub(crate) fn is_owned_by_daemon_set(pod: &Pod) -> bool {
+    pod.metadata.is_owned_by("apps/v1", "DaemonSet")
 }
 
 /// Whether a pod says anything about its own disruption, which few do.
@@ -80,6 +85,11 @@ pub(crate) fn has_annotation_of_disruption(pod: &Pod) -> bool {
 
 /// Whether a pod is a node's own, which the API cannot move.
 pub fn is_static(pod: &Pod) -> bool {
+    pod.noted.map_or_else(|| is_owned_by_node(pod), |noted| noted.is_static)
+}
+
+/// As [`is_static`], whatever was noted before.
+pub(crate) fn is_owned_by_node(pod: &Pod) -> bool {
     pod.metadata.is_owned_by("v1", "Node")
 }
 

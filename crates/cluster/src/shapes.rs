@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
-use crate::eligibility::has_annotation_of_disruption;
+use crate::eligibility::{has_annotation_of_disruption, is_owned_by_daemon_set, is_owned_by_node};
 use crate::objects::Pod;
 use crate::objects::pod::PodSpec;
 
@@ -21,6 +21,8 @@ pub(crate) struct Noted {
     shape: u32,
     /// Whether it belongs to a DaemonSet.
     pub(crate) is_daemon: bool,
+    /// Whether it is its node's own.
+    pub(crate) is_static: bool,
     /// Whether it says anything about its own disruption.
     pub(crate) speaks_of_disruption: bool,
 }
@@ -45,8 +47,12 @@ impl Shapes {
     /// The pod with what is found out about it.
     pub(crate) fn note(&mut self, mut pod: Arc<Pod>) -> Arc<Pod> {
         let hash = hash(&pod);
-        let is_daemon = pod.metadata.is_owned_by("apps/v1", "DaemonSet");
-        let speaks_of_disruption = has_annotation_of_disruption(&pod);
+        let noted = |shape: u32, pod: &Pod| Noted {
+            shape,
+            is_daemon: is_owned_by_daemon_set(pod),
+            is_static: is_owned_by_node(pod),
+            speaks_of_disruption: has_annotation_of_disruption(pod),
+        };
         let found = self.by_looks.find(hash, |number| {
             let known = self.known[*number as usize].as_ref();
             known.is_some_and(|known| known.hash == hash && same(&known.pod, &pod, false))
@@ -55,14 +61,16 @@ impl Shapes {
             if let Some(known) = &mut self.known[number as usize] {
                 known.uses += 1;
             }
-            Arc::make_mut(&mut pod).noted = Some(Noted { shape: number, is_daemon, speaks_of_disruption });
+            let noted = noted(number, &pod);
+            Arc::make_mut(&mut pod).noted = Some(noted);
             return pod;
         }
         let number = self.free.pop().unwrap_or_else(|| {
             self.known.push(None);
             u32::try_from(self.known.len() - 1).expect("fewer than four billion pods")
         });
-        Arc::make_mut(&mut pod).noted = Some(Noted { shape: number, is_daemon, speaks_of_disruption });
+        let noted = noted(number, &pod);
+        Arc::make_mut(&mut pod).noted = Some(noted);
         self.known[number as usize] = Some(Known { hash, pod: Arc::clone(&pod), uses: 1 });
         let known = &self.known;
         self.by_looks.insert_unique(hash, number, |number| {
