@@ -201,6 +201,7 @@ fn scale_down(
         let now = begin.elapsed().as_secs_f64();
         if found != known {
             (known, changed) = (found, now);
+            println!("{now:.0} s: {:.2} $/h after {} evictions", price(plane)?, evictions()?);
         }
         if now - changed > STILL.as_secs_f64() {
             break Some(changed);
