@@ -23,6 +23,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod text;
+mod threads;
 mod watching;
 mod wiring;
 

@@ -25,6 +25,10 @@ use super::objection::{counts, objection};
 use super::repair::Repaired;
 use crate::catalogue::Types;
 use crate::text::sentence;
+use crate::threads::in_parallel;
+
+/// So many nodes keep a core busy for long enough to be worth one.
+const NODES_PER_THREAD: usize = 256;
 
 /// A node that could be disrupted.
 #[derive(Clone, Debug)]
@@ -116,6 +120,15 @@ pub(crate) struct Found {
     pub(crate) notices: Vec<Notice>,
 }
 
+impl Found {
+    /// What was found before, and what was found afterwards.
+    fn and(mut self, mut more: Self) -> Self {
+        self.candidates.append(&mut more.candidates);
+        self.notices.append(&mut more.notices);
+        self
+    }
+}
+
 /// Why a node cannot be disrupted.
 #[derive(Debug)]
 struct Blocked {
@@ -166,17 +179,21 @@ pub(super) fn find_among<'n, 's: 'n>(
     state: &State,
     search: Search<'_>,
 ) -> Found {
-    let mut found = Found::default();
+    let nodes: Vec<&StateNode<'s>> = nodes.into_iter().collect();
     let budgets = Budgets::new(state.pod_disruption_budgets.values().map(Arc::as_ref));
-    let mut kinds = Kinds::default();
-    for node in nodes {
-        match candidate(state, node, &budgets, search, &mut kinds, &mut found.notices) {
-            Ok(candidate) => found.candidates.push(candidate),
-            Err(blocked) if blocked.told => found.notices.extend(notices(node, &sentence(&blocked.why))),
-            Err(_) => {}
+    let found = in_parallel(&nodes, NODES_PER_THREAD, |share| {
+        let mut found = Found::default();
+        let mut kinds = Kinds::default();
+        for node in share {
+            match candidate(state, node, &budgets, search, &mut kinds, &mut found.notices) {
+                Ok(candidate) => found.candidates.push(candidate),
+                Err(blocked) if blocked.told => found.notices.extend(notices(node, &sentence(&blocked.why))),
+                Err(_) => {}
+            }
         }
-    }
-    found
+        found
+    });
+    found.into_iter().reduce(Found::and).unwrap_or_default()
 }
 
 fn notices(node: &StateNode<'_>, message: &str) -> impl Iterator<Item = Notice> {

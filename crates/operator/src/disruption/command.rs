@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use api::names::events::{CONSOLIDATION_CANDIDATE, CONSOLIDATION_REJECTED};
 use api::names::labels;
 use api::names::values::{DELETE, NO_OP, REBOOT, REPLACE, TERMINATE_FIRST};
+use api::nodepool::DisruptionReason;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -51,6 +52,8 @@ pub(crate) struct Command {
     pub(crate) destinations: Vec<Nominated>,
     /// When it was decided, or begun.
     pub(crate) created: Timestamp,
+    /// Whether some of its nodes were to go before and did not, so that they do not make way for others again.
+    pub(crate) is_settled: bool,
 }
 
 impl Command {
@@ -76,6 +79,7 @@ impl Command {
             replacements: simulated.launches,
             destinations: simulated.destinations,
             created: now,
+            is_settled: false,
         }
     }
 
@@ -109,6 +113,11 @@ impl Command {
         }
         let before: f64 = self.candidates.iter().map(|candidate| candidate.price).sum();
         before - self.replacements.iter().map(Launch::price).sum::<f64>()
+    }
+
+    /// Whether nodes go to save money.
+    pub(crate) fn is_consolidation(&self) -> bool {
+        self.reason.0 == DisruptionReason::Underutilized
     }
 
     /// How many pods must move.

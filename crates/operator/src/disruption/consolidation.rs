@@ -20,6 +20,7 @@ use api::names::labels;
 use api::names::metrics::DISRUPTION_COVERAGE;
 use api::names::values::{CONSOLIDATION_MULTI, CONSOLIDATION_SINGLE};
 use api::nodepool::{ConsolidationPolicy, DisruptionReason};
+use cluster::costs;
 use cluster::snapshot::Built;
 use cluster::state::State;
 use engine::consolidate::{self, Candidate as Node, Keep, Verdict};
@@ -32,12 +33,16 @@ use super::decision::{Cause, Decision, Invalid, Measure};
 use super::oracle::{self, Oracle};
 use super::scene::{Ask, Scene};
 use super::{Class, Method, Reason, payback};
+use crate::provisioner::outcome::Nominated;
 use crate::text::sentence;
+use crate::threads::threads;
 use balanced::Totals;
 use rules::Rules;
 
 /// How long what was decided must hold before it is done.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// By how much more something else must save, for what it costs, to be done instead of what was decided.
+const MUCH_BETTER: f64 = 1.5;
 /// So many nodes keep a core busy for long enough to be worth one.
 const NODES_PER_THREAD: usize = 16;
 
@@ -68,6 +73,12 @@ impl Method for Consolidation {
 
     fn patience(&self) -> Duration {
         PATIENCE
+    }
+
+    /// The best nodes of a pool are those that take the pods of others just now. Until it is known what becomes of
+    /// them, worse ones would go in their stead.
+    fn settles(&self) -> bool {
+        true
     }
 
     fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
@@ -138,33 +149,82 @@ impl Method for Consolidation {
             let wrong = format!("validating candidates, {lost} candidates are no longer valid");
             return Err(Invalid::new(Cause::Churn, wrong));
         }
+        let allowing = budgets.clone();
         let mut take = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(Budget::take);
         let allowed = command.candidates.iter().filter(|it| take(it)).count();
         if allowed < command.candidates.len() {
             let wrong = "validating candidates, a budget no longer allows the disruption";
             return Err(Invalid::new(Cause::Budget, wrong));
         }
-        let all: Vec<&Candidate> = command.candidates.iter().collect();
-        let simulated = scene.without(&all, &Ask { consolidation: true, ..Ask::default() });
-        if !simulated.is_complete() {
-            let wrong = format!("validating command, {}", simulated.summary());
-            return Err(Invalid::new(Cause::Scheduling, wrong));
-        }
-        let wrong = match (&*command.replacements, &*simulated.launches) {
-            ([], []) => None,
-            ([planned], [now]) => {
-                let known: BTreeSet<&String> = now.new.types.iter().collect();
-                let gone = planned.new.types.iter().filter(|name| !known.contains(name)).count();
-                (gone > 0).then(|| "replacement instance types are no longer possible".to_owned())
+        command.destinations = check(scene, &command)?;
+        if self.keep_the_best(&mut command, scene, candidates, allowing) {
+            if command.candidates.is_empty() {
+                let wrong = "validating candidates, other nodes save much more for what they cost by now";
+                return Err(Invalid::new(Cause::Churn, wrong));
             }
-            (planned, now) => Some(format!("{} new nodes are needed, not {}", now.len(), planned.len())),
-        };
-        if let Some(wrong) = wrong {
-            return Err(Invalid::new(Cause::Scheduling, format!("validating command, {wrong}")));
+            command.destinations = check(scene, &command)?;
         }
-        command.destinations = simulated.destinations;
         Ok(command)
     }
+}
+
+/// Whether what was decided is still possible, and which nodes would take the pods.
+fn check(scene: &Scene, command: &Command) -> Result<Vec<Nominated>, Invalid> {
+    let all: Vec<&Candidate> = command.candidates.iter().collect();
+    let simulated = scene.without(&all, &Ask { consolidation: true, ..Ask::default() });
+    if !simulated.is_complete() {
+        let wrong = format!("validating command, {}", simulated.summary());
+        return Err(Invalid::new(Cause::Scheduling, wrong));
+    }
+    let wrong = match (&*command.replacements, &*simulated.launches) {
+        ([], []) => None,
+        ([planned], [now]) => {
+            let known: BTreeSet<&String> = now.new.types.iter().collect();
+            let gone = planned.new.types.iter().filter(|name| !known.contains(name)).count();
+            (gone > 0).then(|| "replacement instance types are no longer possible".to_owned())
+        }
+        (planned, now) => Some(format!("{} new nodes are needed, not {}", now.len(), planned.len())),
+    };
+    match wrong {
+        Some(wrong) => Err(Invalid::new(Cause::Scheduling, format!("validating command, {wrong}"))),
+        None => Ok(simulated.destinations),
+    }
+}
+
+impl Consolidation {
+    /// Keeps of nodes that only go what would be chosen now, if that is much better: pods that stop in the meantime
+    /// leave nodes behind that are cheaper to empty, and there is no use in moving others first. Nodes make way once,
+    /// so that everything is done in the end, however much the cluster changes. Returns whether some do.
+    fn keep_the_best(
+        self,
+        command: &mut Command,
+        scene: &Scene,
+        candidates: Vec<Candidate>,
+        mut budgets: Budgets,
+    ) -> bool {
+        if command.is_settled || !command.replacements.is_empty() {
+            return false;
+        }
+        // They are compared as they are now, not as they were.
+        let is_meant = |it: &&Candidate| command.candidates.iter().any(|known| known.name() == it.name());
+        let planned = ratio(candidates.iter().filter(is_meant));
+        let commands = self.decide(scene, candidates, &mut budgets).commands;
+        let deletes = commands.iter().filter(|it| it.replacements.is_empty());
+        let now: Vec<&Candidate> = deletes.flat_map(|it| &it.candidates).collect();
+        if now.is_empty() || ratio(now.iter().copied()) < planned * MUCH_BETTER {
+            return false;
+        }
+        let names: BTreeSet<&str> = now.iter().map(|it| it.name()).collect();
+        let before = command.candidates.len();
+        command.candidates.retain(|it| names.contains(it.name()));
+        command.candidates.len() < before
+    }
+}
+
+/// How much is saved for what it costs if some nodes go.
+fn ratio<'c>(candidates: impl Iterator<Item = &'c Candidate>) -> f64 {
+    let (price, cost) = candidates.fold((0.0, 0.0), |(price, cost), it| (price + it.price, cost + it.cost));
+    costs::savings_ratio(price, cost)
 }
 
 /// What is worked out for a decision.
@@ -195,7 +255,7 @@ impl Search<'_> {
     /// One node at a time. Returns whether a budget kept something from being done.
     fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
         let rules = Rules::new(self.candidates, budgets, scene, self.totals);
-        let threads = threads(self.nodes.len());
+        let threads = threads(self.nodes.len(), NODES_PER_THREAD);
         let built = oracle.built();
         let found = consolidate::examine_all(
             oracle.simulation(),
@@ -314,12 +374,6 @@ fn dear_text(simulation: &mut Simulation<'_>, dear: &Dear) -> String {
              consolidate, got {found}"
         ),
     }
-}
-
-/// On how many cores so many nodes are looked at.
-fn threads(nodes: usize) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    cores.min(nodes / NODES_PER_THREAD).max(1)
 }
 
 #[cfg(test)]

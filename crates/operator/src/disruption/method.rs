@@ -67,6 +67,11 @@ pub(crate) trait Method: Send + Sync {
     /// How long what was decided must hold before it is done.
     fn patience(&self) -> Duration;
 
+    /// Whether what it has decided about nodes of a pool must come to rest before it decides about others of it.
+    fn settles(&self) -> bool {
+        false
+    }
+
     /// Whether a node with a claim like this can be accepted at all, so that nobody need look at its pods otherwise.
     fn concerns(&self, _claim: &NodeClaim) -> bool {
         true

@@ -19,7 +19,7 @@ use api::names::controllers::DISRUPTION_QUEUE;
 use api::nodeclaim::NodeClaim;
 use cluster::state::{Key, Watched};
 use futures::future::join_all;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use runtime::Error;
 use runtime::controller::Controller;
@@ -35,6 +35,9 @@ use crate::provisioner::create::{create, nominate};
 use crate::static_capacity::node_limit;
 use crate::wiring::Wiring;
 use pauses::Pauses;
+
+/// How long nodes of a pool stay while others of it go to save money. Pods that take longer to leave hold up nobody.
+const SETTLING: SignedDuration = SignedDuration::from_mins(1);
 
 /// A command that is under way.
 #[derive(Clone, Debug)]
@@ -58,6 +61,8 @@ struct Inner {
     instances: BTreeMap<Box<str>, Key>,
     /// Claims of unfinished commands that are deleted already, by UID.
     deleted: BTreeSet<Box<str>>,
+    /// What was begun lately to save money, finished or not.
+    savings: Vec<Arc<Command>>,
     pauses: Pauses,
 }
 
@@ -89,6 +94,19 @@ impl Commands {
         nodes.map(|node| node.origin.provider_id.clone()).collect()
     }
 
+    /// Pools of nodes that were to go lately to save money and are still there: their pods are on the move.
+    pub(super) fn unsettled_pools(&self, now: Timestamp) -> BTreeSet<Box<str>> {
+        let mut inner = self.inner.lock();
+        inner.savings.retain(|command| now.duration_since(command.created) < SETTLING);
+        let state = self.context.cluster.read();
+        let is_there = |it: &&Candidate| {
+            let name = it.claim.metadata.name.as_deref().unwrap_or_default();
+            state.node_claims.named(name).is_some_and(|now| now.metadata.uid == it.claim.metadata.uid)
+        };
+        let left = inner.savings.iter().flat_map(|command| &command.candidates).filter(is_there);
+        left.map(|candidate| candidate.pool_name().into()).collect()
+    }
+
     /// Whether nodes of a pool are left alone for a while, because they could not be replaced.
     pub(super) fn is_paused(&self, pool: &str, reason: Reason, now: Timestamp) -> bool {
         self.inner.lock().pauses.is_paused(pool, reason, now)
@@ -112,6 +130,9 @@ impl Commands {
             let mut inner = self.inner.lock();
             for id in command.provider_ids() {
                 inner.instances.insert(id.into(), key.clone());
+            }
+            if command.is_consolidation() {
+                inner.savings.push(Arc::clone(&command));
             }
             inner.commands.insert(key.clone(), entry);
         }

@@ -140,9 +140,9 @@ impl Run {
         }
     }
 
-    /// What there is to look at now; nothing while the state cannot be relied on.
-    async fn look(&self, types: Types) -> Option<Pass> {
-        let (context, methods) = (self.context.clone(), Arc::clone(&self.methods));
+    /// Instances of commands that wait, and all that are no candidates: those, those of commands under way, and those
+    /// that commands rely on.
+    fn taken(&self) -> (BTreeSet<Box<str>>, BTreeSet<Box<str>>) {
         let (leaving, mut taken) = {
             let waits = self.waits.lock();
             (waits.instances(), waits.destinations())
@@ -150,6 +150,13 @@ impl Run {
         taken.extend(self.commands.queued());
         taken.extend(self.commands.destinations());
         taken.extend(leaving.iter().cloned());
+        (leaving, taken)
+    }
+
+    /// What there is to look at now; nothing while the state cannot be relied on.
+    async fn look(&self, types: Types) -> Option<Pass> {
+        let (context, methods) = (self.context.clone(), Arc::clone(&self.methods));
+        let (leaving, taken) = self.taken();
         let pass = compute(move || {
             let now = context.now();
             let state = context.cluster.read();
@@ -224,6 +231,11 @@ impl Run {
         }
         budget::publish(context, &budgets, reason);
         candidates.retain(|it| !self.commands.is_paused(it.pool_name(), reason, pass.now));
+        if method.settles() {
+            let mut unsettled = self.commands.unsettled_pools(pass.now);
+            unsettled.extend(self.waits.lock().unsettled_pools());
+            candidates.retain(|it| !unsettled.contains(it.pool_name()));
+        }
         let idle = Idle::new((pass.seen, pass.now), &candidates, &budgets, &pass.leaving, &pass.types);
         let is_idle = candidates.is_empty() || {
             let known = self.idle.lock();

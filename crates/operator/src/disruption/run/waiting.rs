@@ -1,11 +1,11 @@
 //! Commands that must hold for a while before they are begun, and what becomes of them then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::names::metrics::DISRUPTION_FAILED_VALIDATIONS;
 use api::nodepool::DisruptionReason;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use runtime::Error;
 use runtime::compute::compute;
 
@@ -26,17 +26,39 @@ pub(super) struct Waiting {
     pub(super) due: Timestamp,
 }
 
-/// Commands that wait, those decided first before the others. Their nodes have nothing to do with each other.
+/// How long it is remembered that nodes were given up.
+const MEMORY: SignedDuration = SignedDuration::from_mins(5);
+
+/// Commands that wait.
 #[derive(Debug, Default)]
-pub(super) struct Waits(Vec<Waiting>);
+pub(super) struct Waits {
+    /// Those decided first come before the others. Their nodes have nothing to do with each other.
+    all: Vec<Waiting>,
+    /// Instances that were to go and did not, and when that was.
+    given_up: BTreeMap<Box<str>, Timestamp>,
+}
 
 impl Waits {
-    pub(super) fn add(&mut self, waiting: Waiting) {
-        self.0.push(waiting);
+    pub(super) fn add(&mut self, mut waiting: Waiting) {
+        let is_settled = waiting.command.provider_ids().any(|it| self.given_up.contains_key(it));
+        waiting.command.is_settled = is_settled;
+        self.all.push(waiting);
+    }
+
+    /// Remembers instances that were to go and did not.
+    fn give_up<'i>(&mut self, instances: impl Iterator<Item = &'i str>, now: Timestamp) {
+        self.given_up.retain(|_, since| now.duration_since(*since) < MEMORY);
+        self.given_up.extend(instances.map(|instance| (instance.into(), now)));
     }
 
     pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
-        self.0.iter().map(|waiting| &waiting.command)
+        self.all.iter().map(|waiting| &waiting.command)
+    }
+
+    /// Pools from which nodes are to go to save money.
+    pub(super) fn unsettled_pools(&self) -> BTreeSet<Box<str>> {
+        let commands = self.commands().filter(|command| command.is_consolidation());
+        commands.flat_map(Command::pools).map(Into::into).collect()
     }
 
     /// The instances that are as good as gone.
@@ -51,7 +73,7 @@ impl Waits {
     }
 
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        self.0.iter().map(|waiting| waiting.due).min()
+        self.all.iter().map(|waiting| waiting.due).min()
     }
 
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
@@ -59,8 +81,8 @@ impl Waits {
     }
 
     fn take_due(&mut self, now: Timestamp) -> Option<Waiting> {
-        let position = self.0.iter().position(|waiting| waiting.due <= now)?;
-        Some(self.0.remove(position))
+        let position = self.all.iter().position(|waiting| waiting.due <= now)?;
+        Some(self.all.remove(position))
     }
 }
 
@@ -77,6 +99,9 @@ impl Run {
             let before = command.clone();
             match self.validate(method, command, types).await {
                 Ok(Ok(command)) => {
+                    let kept: BTreeSet<&str> = command.provider_ids().collect();
+                    let lost = before.provider_ids().filter(|instance| !kept.contains(instance));
+                    self.waits.lock().give_up(lost, self.context.now());
                     self.count_failed(&before, before.candidates.len() - command.candidates.len());
                     match self.start(vec![command]).await {
                         Ok(()) => return Ok(true),
@@ -98,7 +123,7 @@ impl Run {
         types: &Types,
     ) -> Result<Result<Command, Invalid>, Error> {
         let (context, method, types) = (self.context.clone(), Arc::clone(method), types.clone());
-        let taken = self.commands.queued();
+        let (_, taken) = self.taken();
         let validated = compute(move || {
             let now = context.now();
             let none = BTreeSet::new();
@@ -115,6 +140,7 @@ impl Run {
     }
 
     fn reject(&self, command: &Command, invalid: &Invalid) {
+        self.waits.lock().give_up(command.provider_ids(), self.context.now());
         tracing::debug!(reason = command.reason.text(), error = %invalid, "abandoning a disruption");
         if invalid.cause.is_counted() {
             self.count_failed(command, command.candidates.len());

@@ -20,6 +20,7 @@ use crate::testing::Operated;
 #[derive(Default)]
 struct Fake {
     batch: usize,
+    settles: bool,
     asked: AtomicUsize,
     finds_nothing: AtomicBool,
     panics: AtomicBool,
@@ -40,6 +41,10 @@ impl Method for Fake {
 
     fn patience(&self) -> Duration {
         Duration::from_secs(15)
+    }
+
+    fn settles(&self) -> bool {
+        self.settles
     }
 
     fn accepts(&self, _: &State, _: &Candidate) -> Result<(), Option<String>> {
@@ -116,6 +121,31 @@ fn several_commands_wait_at_the_same_time_but_no_more_than_the_budget_allows() {
     }
     run(&mut cluster, 30);
     assert!(is_tainted(&cluster, "n3") && is_tainted(&cluster, "n4"));
+}
+
+/// Consolidation, as the loop knows it.
+fn patient(batch: usize) -> Arc<Fake> {
+    Arc::new(Fake { batch, settles: true, ..Fake::default() })
+}
+
+#[test]
+fn other_nodes_of_a_pool_stay_until_what_was_begun_has_come_to_rest() {
+    let names = ["n1", "n2"];
+    let mut cluster = cluster("100%", &names, vec![patient(1)]);
+    let finalizers = json!({"metadata": {"finalizers": ["test/stays"]}});
+    cluster.patch("/apis/karpenter.sh/v1/nodeclaims/claim-n1", &finalizers);
+    run(&mut cluster, 50);
+    assert_eq!(names.map(|name| is_tainted(&cluster, name)), [true, false]);
+    // A node that takes long to go does not hold up the others for ever.
+    run(&mut cluster, 60);
+    assert_eq!(names.map(|name| is_tainted(&cluster, name)), [true, true]);
+}
+
+#[test]
+fn other_nodes_of_a_pool_follow_once_the_first_are_gone() {
+    let mut cluster = cluster("100%", &["n1", "n2"], vec![patient(1)]);
+    run(&mut cluster, 70);
+    assert!(cluster.claims().is_empty());
 }
 
 #[test]

@@ -151,3 +151,38 @@ fn nodes_that_only_go_may_become_fewer_but_a_new_node_is_for_all_of_them_or_none
     assert_eq!(wrong(&full(), &planned), None);
     assert_eq!(wrong(&guard(full()), &planned), Some(Cause::Churn));
 }
+
+/// Room for two processors elsewhere, a node of four pods that have two, and a larger one with these pods.
+fn rivals(of_large: &[&str]) -> World {
+    let small = ["500m", "500m", "500m", "500m"];
+    // Spot nodes are not replaced by others.
+    let world = World::new(sizes(), &json!({})).foreign("room", "2");
+    world.node("a", "s-4", SPOT, &small).node("b", "s-8", SPOT, of_large)
+}
+
+#[test]
+fn a_node_stays_if_another_one_saves_much_more_by_now() {
+    let planned = command(&rivals(&["3", "3", "1"]), Consolidation::Single);
+    assert_eq!(planned.candidates[0].name(), "a", "there is no room for the pods of the larger one");
+    assert_eq!(wrong(&rivals(&["3", "3", "1"]), &planned), None);
+    // Most pods of the larger one have stopped: now it is the one to go.
+    assert_eq!(wrong(&rivals(&["1"]), &planned), Some(Cause::Churn));
+}
+
+#[test]
+fn a_node_makes_way_for_a_better_one_once() {
+    let mut planned = command(&rivals(&["3", "3", "1"]), Consolidation::Single);
+    planned.is_settled = true;
+    assert_eq!(wrong(&rivals(&["1"]), &planned), None);
+}
+
+#[test]
+fn of_nodes_that_go_together_those_stay_for_which_there_are_much_better_ones() {
+    let two = |of_large: &[&str]| rivals(of_large).foreign("more", "2").node("c", "s-4", SPOT, &["2"]);
+    let planned = command(&two(&["3", "3", "1"]), Consolidation::Multi);
+    let names =
+        |command: &Command| command.candidates.iter().map(|it| it.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(&planned), ["c", "a"]);
+    let valid = two(&["1"]).validate(Consolidation::Multi, &planned).unwrap();
+    assert_eq!(names(&valid), ["c"]);
+}
