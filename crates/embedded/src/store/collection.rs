@@ -117,7 +117,8 @@ impl Collection {
         self.watchers.tell(&change);
         self.size += change.size();
         self.log.push_back(change);
-        while (self.log.len() > history || self.size > MOST)
+        // The last change stays, however large its object is.
+        while (self.log.len() > history || (self.size > MOST && self.log.len() > 1))
             && let Some(forgotten) = self.log.pop_front()
         {
             self.size -= forgotten.size();
