@@ -96,14 +96,18 @@ impl Commands {
 
     /// Pools of nodes that were to go lately to save money and are still there: their pods are on the move.
     pub(super) fn unsettled_pools(&self, now: Timestamp) -> BTreeSet<Box<str>> {
-        let mut inner = self.inner.lock();
-        inner.savings.retain(|command| now.duration_since(command.created) < SETTLING);
+        // Others ask for commands while they hold the state, so the state is never asked for while commands are held.
+        let lately = {
+            let mut inner = self.inner.lock();
+            inner.savings.retain(|command| now.duration_since(command.created) < SETTLING);
+            inner.savings.clone()
+        };
         let state = self.context.cluster.read();
         let is_there = |it: &&Candidate| {
             let name = it.claim.metadata.name.as_deref().unwrap_or_default();
             state.node_claims.named(name).is_some_and(|now| now.metadata.uid == it.claim.metadata.uid)
         };
-        let left = inner.savings.iter().flat_map(|command| &command.candidates).filter(is_there);
+        let left = lately.iter().flat_map(|command| &command.candidates).filter(is_there);
         left.map(|candidate| candidate.pool_name().into()).collect()
     }
 

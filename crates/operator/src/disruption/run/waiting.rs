@@ -115,7 +115,7 @@ impl Run {
         failure.map_or(Ok(false), Err)
     }
 
-    /// What still holds of a command. Commands that were decided after it do not matter.
+    /// What still holds of a command. What it could be compared with are nodes that no other command has to do with.
     async fn validate(
         &self,
         method: &Arc<dyn Method>,
