@@ -41,6 +41,11 @@ impl Budget {
         self.taken += usize::from(is_left);
         is_left
     }
+
+    /// Leaves so many at most.
+    pub(crate) fn keep(&mut self, most: usize) {
+        self.taken += self.left().saturating_sub(most);
+    }
 }
 
 /// Budgets by the names of pools.

@@ -52,8 +52,6 @@ pub(crate) struct Command {
     pub(crate) destinations: Vec<Nominated>,
     /// When it was decided, or begun.
     pub(crate) created: Timestamp,
-    /// Whether some of its nodes were to go before and did not, so that they do not make way for others again.
-    pub(crate) is_settled: bool,
 }
 
 impl Command {
@@ -79,7 +77,6 @@ impl Command {
             replacements: simulated.launches,
             destinations: simulated.destinations,
             created: now,
-            is_settled: false,
         }
     }
 

@@ -25,6 +25,7 @@ use cluster::snapshot::Built;
 use cluster::state::State;
 use engine::consolidate::{self, Candidate as Node, Keep, Verdict};
 use engine::solve::{Dear, Question, Simulation};
+use jiff::SignedDuration;
 
 use super::budget::{Budget, Budgets};
 use super::candidate::{self, Candidate};
@@ -41,8 +42,8 @@ use rules::Rules;
 
 /// How long what was decided must hold before it is done.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// By how much more something else must save, for what it costs, to be done instead of what was decided.
-const MUCH_BETTER: f64 = 1.5;
+/// How long a node must have been consolidatable to go instead of another one.
+const QUIET: SignedDuration = SignedDuration::from_secs(10);
 /// So many nodes keep a core busy for long enough to be worth one.
 const NODES_PER_THREAD: usize = 16;
 
@@ -149,7 +150,7 @@ impl Method for Consolidation {
             let wrong = format!("validating candidates, {lost} candidates are no longer valid");
             return Err(Invalid::new(Cause::Churn, wrong));
         }
-        let allowing = budgets.clone();
+        let left = budgets.clone();
         let mut take = |it: &Candidate| budgets.get_mut(it.pool_name()).is_some_and(Budget::take);
         let allowed = command.candidates.iter().filter(|it| take(it)).count();
         if allowed < command.candidates.len() {
@@ -157,12 +158,8 @@ impl Method for Consolidation {
             return Err(Invalid::new(Cause::Budget, wrong));
         }
         command.destinations = check(scene, &command)?;
-        if self.keep_the_best(&mut command, scene, candidates, allowing) {
-            if command.candidates.is_empty() {
-                let wrong = "validating candidates, other nodes save much more for what they cost by now";
-                return Err(Invalid::new(Cause::Churn, wrong));
-            }
-            command.destinations = check(scene, &command)?;
+        if let Some(better) = self.better(&command, scene, candidates, left) {
+            (command.candidates, command.destinations) = (better.candidates, better.destinations);
         }
         Ok(command)
     }
@@ -192,32 +189,32 @@ fn check(scene: &Scene, command: &Command) -> Result<Vec<Nominated>, Invalid> {
 }
 
 impl Consolidation {
-    /// Keeps of nodes that only go what would be chosen now, if that is much better: pods that stop in the meantime
-    /// leave nodes behind that are cheaper to empty, and there is no use in moving others first. Nodes make way once,
-    /// so that everything is done in the end, however much the cluster changes. Returns whether some do.
-    fn keep_the_best(
+    /// What is to be done instead of a command that only lets nodes go, if that saves more for what it costs: pods
+    /// that stop in the meantime leave nodes behind that are cheaper to empty, and nodes that were promised to pods
+    /// are free again. No more nodes of a pool go than before, and none that has become consolidatable just now.
+    fn better(
         self,
-        command: &mut Command,
+        command: &Command,
         scene: &Scene,
-        candidates: Vec<Candidate>,
+        mut candidates: Vec<Candidate>,
         mut budgets: Budgets,
-    ) -> bool {
-        if command.is_settled || !command.replacements.is_empty() {
-            return false;
+    ) -> Option<Command> {
+        if !command.replacements.is_empty() {
+            return None;
         }
+        let planned: BTreeSet<&str> = command.provider_ids().collect();
         // They are compared as they are now, not as they were.
-        let is_meant = |it: &&Candidate| command.candidates.iter().any(|known| known.name() == it.name());
-        let planned = ratio(candidates.iter().filter(is_meant));
-        let commands = self.decide(scene, candidates, &mut budgets).commands;
-        let deletes = commands.iter().filter(|it| it.replacements.is_empty());
-        let now: Vec<&Candidate> = deletes.flat_map(|it| &it.candidates).collect();
-        if now.is_empty() || ratio(now.iter().copied()) < planned * MUCH_BETTER {
-            return false;
+        let ratio_now = ratio(candidates.iter().filter(|it| planned.contains(&*it.provider_id)));
+        candidates.retain(|it| {
+            let condition = it.claim.condition(CONSOLIDATABLE);
+            condition.is_some_and(|it| scene.now.duration_since(it.last_transition_time.0) >= QUIET)
+        });
+        for (pool, budget) in &mut budgets {
+            budget.keep(command.candidates.iter().filter(|it| it.pool_name() == &**pool).count());
         }
-        let names: BTreeSet<&str> = now.iter().map(|it| it.name()).collect();
-        let before = command.candidates.len();
-        command.candidates.retain(|it| names.contains(it.name()));
-        command.candidates.len() < before
+        let commands = self.decide(scene, candidates, &mut budgets).commands;
+        let deletes = commands.into_iter().find(|it| it.replacements.is_empty());
+        deletes.filter(|it| ratio(it.candidates.iter()) > ratio_now)
     }
 }
 

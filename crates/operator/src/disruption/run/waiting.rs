@@ -1,11 +1,11 @@
 //! Commands that must hold for a while before they are begun, and what becomes of them then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::names::metrics::DISRUPTION_FAILED_VALIDATIONS;
 use api::nodepool::DisruptionReason;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use runtime::Error;
 use runtime::compute::compute;
 
@@ -26,29 +26,16 @@ pub(super) struct Waiting {
     pub(super) due: Timestamp,
 }
 
-/// How long it is remembered that nodes were given up.
-const MEMORY: SignedDuration = SignedDuration::from_mins(5);
-
 /// Commands that wait.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// Those decided first come before the others. Their nodes have nothing to do with each other.
     all: Vec<Waiting>,
-    /// Instances that were to go and did not, and when that was.
-    given_up: BTreeMap<Box<str>, Timestamp>,
 }
 
 impl Waits {
-    pub(super) fn add(&mut self, mut waiting: Waiting) {
-        let is_settled = waiting.command.provider_ids().any(|it| self.given_up.contains_key(it));
-        waiting.command.is_settled = is_settled;
+    pub(super) fn add(&mut self, waiting: Waiting) {
         self.all.push(waiting);
-    }
-
-    /// Remembers instances that were to go and did not.
-    fn give_up<'i>(&mut self, instances: impl Iterator<Item = &'i str>, now: Timestamp) {
-        self.given_up.retain(|_, since| now.duration_since(*since) < MEMORY);
-        self.given_up.extend(instances.map(|instance| (instance.into(), now)));
     }
 
     pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
@@ -101,8 +88,7 @@ impl Run {
                 Ok(Ok(command)) => {
                     let kept: BTreeSet<&str> = command.provider_ids().collect();
                     let lost = before.provider_ids().filter(|instance| !kept.contains(instance));
-                    self.waits.lock().give_up(lost, self.context.now());
-                    self.count_failed(&before, before.candidates.len() - command.candidates.len());
+                    self.count_failed(&before, lost.count());
                     match self.start(vec![command]).await {
                         Ok(()) => return Ok(true),
                         Err(error) => failure = Some(error),
@@ -115,7 +101,7 @@ impl Run {
         failure.map_or(Ok(false), Err)
     }
 
-    /// What still holds of a command. What it could be compared with are nodes that no other command has to do with.
+    /// What still holds of a command. Only nodes that no other command has to do with can take the place of others.
     async fn validate(
         &self,
         method: &Arc<dyn Method>,
@@ -140,7 +126,6 @@ impl Run {
     }
 
     fn reject(&self, command: &Command, invalid: &Invalid) {
-        self.waits.lock().give_up(command.provider_ids(), self.context.now());
         tracing::debug!(reason = command.reason.text(), error = %invalid, "abandoning a disruption");
         if invalid.cause.is_counted() {
             self.count_failed(command, command.candidates.len());

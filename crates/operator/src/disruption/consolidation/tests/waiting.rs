@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use super::*;
 use crate::disruption::decision::Cause;
 
@@ -160,29 +162,45 @@ fn rivals(of_large: &[&str]) -> World {
     world.node("a", "s-4", SPOT, &small).node("b", "s-8", SPOT, of_large)
 }
 
+fn names(command: &Command) -> Vec<&str> {
+    command.candidates.iter().map(Candidate::name).collect()
+}
+
 #[test]
-fn a_node_stays_if_another_one_saves_much_more_by_now() {
+fn another_node_goes_if_it_saves_more_for_what_it_costs_by_now() {
     let planned = command(&rivals(&["3", "3", "1"]), Consolidation::Single);
-    assert_eq!(planned.candidates[0].name(), "a", "there is no room for the pods of the larger one");
-    assert_eq!(wrong(&rivals(&["3", "3", "1"]), &planned), None);
+    assert_eq!(names(&planned), ["a"], "there is no room for the pods of the larger one");
+    let valid = rivals(&["3", "3", "1"]).validate(Consolidation::Single, &planned).unwrap();
+    assert_eq!(names(&valid), ["a"]);
     // Most pods of the larger one have stopped: now it is the one to go.
-    assert_eq!(wrong(&rivals(&["1"]), &planned), Some(Cause::Churn));
+    let valid = rivals(&["1"]).validate(Consolidation::Single, &planned).unwrap();
+    assert_eq!(names(&valid), ["b"]);
+    let room: Vec<&str> = valid.destinations.iter().map(|it| &*it.origin.provider_id).collect();
+    assert_eq!(room, ["kwok://a"], "what was to go stays, and takes its pod");
 }
 
 #[test]
-fn a_node_makes_way_for_a_better_one_once() {
-    let mut planned = command(&rivals(&["3", "3", "1"]), Consolidation::Single);
-    planned.is_settled = true;
-    assert_eq!(wrong(&rivals(&["1"]), &planned), None);
+fn a_node_that_has_just_become_consolidatable_takes_no_other_s_place() {
+    let since = |seconds: i64| {
+        let time = (NOW.parse::<Timestamp>().unwrap() - SignedDuration::from_secs(seconds)).to_string();
+        let conditions = json!([
+            {"type": "Consolidatable", "status": "True", "lastTransitionTime": time, "reason": "", "message": ""}
+        ]);
+        let claim = json!({"status": {"conditions": conditions}});
+        rivals(&[]).node_of("p", "b", ("s-8", SPOT), &["1"], &json!({}), &claim)
+    };
+    let planned = command(&rivals(&["3", "3", "1"]), Consolidation::Single);
+    for (seconds, goes) in [(9, "a"), (10, "b")] {
+        let valid = since(seconds).validate(Consolidation::Single, &planned).unwrap();
+        assert_eq!(names(&valid), [goes], "{seconds} s");
+    }
 }
 
 #[test]
-fn of_nodes_that_go_together_those_stay_for_which_there_are_much_better_ones() {
+fn of_nodes_that_go_together_those_stay_for_which_there_are_better_ones() {
     let two = |of_large: &[&str]| rivals(of_large).foreign("more", "2").node("c", "s-4", SPOT, &["2"]);
     let planned = command(&two(&["3", "3", "1"]), Consolidation::Multi);
-    let names =
-        |command: &Command| command.candidates.iter().map(|it| it.name().to_owned()).collect::<Vec<_>>();
     assert_eq!(names(&planned), ["c", "a"]);
     let valid = two(&["1"]).validate(Consolidation::Multi, &planned).unwrap();
-    assert_eq!(names(&valid), ["c"]);
+    assert_eq!(names(&valid), ["b", "c"], "as many as before, although there is room for all three");
 }
