@@ -253,7 +253,7 @@ pub fn merge(simulation: &mut Simulation<'_>, all: &[Candidate], rules: &dyn Rul
     }
 }
 
-/// All candidates that the others have room for, one after the other.
+/// All candidates that the others have room for: one after the other, and then all at once.
 fn delete_together(
     simulation: &mut Simulation<'_>,
     all: &[Candidate],
@@ -261,27 +261,46 @@ fn delete_together(
     rules: &dyn Rules,
 ) -> Option<Move> {
     let before = simulation.clone();
-    let (mut gone, mut pods) = (Vec::new(), 0);
+    let mut gone = Vec::new();
     for index in open {
         gone.push(*index);
-        let moved = if rules.may_go(&gone) { delete(simulation, &all[*index]) } else { None };
-        match moved {
-            Some(moved) => pods += moved,
-            None => {
-                gone.pop();
-            }
+        if !rules.may_go(&gone) || !delete(simulation, &all[*index]) {
+            gone.pop();
         }
     }
+    *simulation = before;
+    let pods = keep_what_fits(simulation, all, &mut gone);
     let savings: f64 = gone.iter().map(|index| all[*index].price).sum();
     if gone.len() > 1 && rules.is_worth(&gone, savings) {
+        adopt(simulation, all, &gone);
         return Some(Move { candidates: gone, verdict: Verdict::Delete, savings, pods });
     }
-    *simulation = before;
     None
 }
 
-/// Lets a candidate go if the others have room for its pods, and says how many these are.
-fn delete(simulation: &mut Simulation<'_>, candidate: &Candidate) -> Option<usize> {
+/// Keeps of candidates those that can go at once, and says how many pods move: where one goes after the other, pods
+/// find other places than where all are moved together, the largest first.
+fn keep_what_fits(simulation: &mut Simulation<'_>, all: &[Candidate], gone: &mut Vec<usize>) -> usize {
+    loop {
+        let nodes: Vec<NodeId> = gone.iter().map(|index| all[*index].node).collect();
+        let answer = simulation.ask(&Question { saving: true, ..Question::without(&nodes) });
+        let in_claims = answer.places.iter().filter(|(_, place)| matches!(place, Place::Claim(_)));
+        let stuck = unplaced(simulation, &answer).into_iter().map(|(pod, _)| pod);
+        let stuck: Vec<PodId> = stuck.chain(in_claims.map(|(pod, _)| *pod)).collect();
+        if stuck.is_empty() {
+            return answer.places.len();
+        }
+        let stays: Vec<NodeId> = stuck.iter().filter_map(|pod| simulation.node_of(*pod)).collect();
+        let before = gone.len();
+        gone.retain(|index| !stays.contains(&all[*index].node));
+        if gone.len() == before {
+            gone.clear();
+        }
+    }
+}
+
+/// Lets a candidate go if the others have room for its pods; whether they have.
+fn delete(simulation: &mut Simulation<'_>, candidate: &Candidate) -> bool {
     let nodes = [candidate.node];
     let question = Question { saving: true, most_claims: 0, ..Question::without(&nodes) };
     let answer = simulation.ask(&question);
@@ -290,7 +309,7 @@ fn delete(simulation: &mut Simulation<'_>, candidate: &Candidate) -> Option<usiz
     if fits {
         simulation.adopt(&question);
     }
-    fits.then_some(answer.places.len())
+    fits
 }
 
 /// The longest beginning of a list that goes together, found as if a longer one were possible only where a shorter

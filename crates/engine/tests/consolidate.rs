@@ -303,6 +303,23 @@ fn no_more_nodes_go_than_budgets_allow() {
     assert_eq!(moves.iter().map(|each| each.candidates.len()).sum::<usize>(), 3);
 }
 
+#[test]
+fn nodes_that_can_go_one_after_the_other_but_not_all_at_once_go_as_far_as_they_can() {
+    let mut world = world(|world| sizes(world, 4));
+    // 7 + 5 + 1 have room for 3 + 2 + 2, 3 + 2 and 1, but not if the large ones come first: 3 + 3, 2 + 2, and one is left.
+    for (cpu, used) in [(8, 1), (8, 3), (2, 1)] {
+        sized(&mut world, cpu, &[used]);
+    }
+    let all = [&[3, 2, 2][..], &[3, 2], &[1]].map(|pods| sized(&mut world, 8, pods));
+    let rules = Anything { replaced_from: all.len(), ..ALL };
+    let mut simulation = Simulation::new(&world.snapshot, &world.options);
+    let moves = merge(&mut simulation, &all, &rules);
+    let [only] = &*moves else { panic!("{moves:?}") };
+    assert_eq!(only.candidates.len(), 2, "{only:?}");
+    let verdict = verdict(&world, &all, &only.candidates, &rules);
+    assert!(matches!(verdict, Verdict::Delete), "{verdict:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 

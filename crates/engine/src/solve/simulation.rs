@@ -145,6 +145,12 @@ impl<'a> Simulation<'a> {
         self.solver.core.world.snapshot
     }
 
+    /// The node that a pod is on by now.
+    pub fn node_of(&self, pod: PodId) -> Option<NodeId> {
+        let runs_on = || self.snapshot().pods[pod.index()].runs.map(|runs| runs.on);
+        self.moved.get(&pod).copied().or_else(runs_on)
+    }
+
     /// Requirements that answers speak of.
     pub fn universe(&mut self) -> &mut Universe {
         &mut self.solver.core.world.universe

@@ -109,28 +109,8 @@ impl Method for Consolidation {
         if candidate.claim.is_true(CONSOLIDATABLE) { Ok(()) } else { Err(None) }
     }
 
-    fn decide(&self, scene: &Scene, mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
-        candidate::by_savings(&mut candidates);
-        let mut oracle = scene.oracle();
-        let totals = Totals::new(scene, &candidates);
-        let mut decision = Decision::default();
-        candidates.retain(|candidate| {
-            let Some(why) = oracle.stuck(candidate) else { return true };
-            if *self == Self::Single {
-                decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &sentence(&why), ""));
-            }
-            false
-        });
-        let nodes = candidates.iter().filter_map(|candidate| oracle.node(candidate)).collect();
-        let mut search = Search { method: self, candidates: &candidates, nodes, totals: &totals, decision };
-        let constrained = match self {
-            Self::Multi => search.multi(&mut oracle, scene, budgets),
-            Self::Single => search.single(&mut oracle, scene, budgets),
-        };
-        let mut decision = search.decision;
-        // A budget may allow more at any time.
-        decision.nothing = decision.commands.is_empty() && !constrained;
-        decision
+    fn decide(&self, scene: &Scene, candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
+        self.choose(scene, candidates, budgets, Allowed::Replacements)
     }
 
     /// What was decided holds if its nodes are still candidates, budgets still allow it, and a look at the cluster as
@@ -188,7 +168,46 @@ fn check(scene: &Scene, command: &Command) -> Result<Vec<Nominated>, Invalid> {
     }
 }
 
+/// What may be done about nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowed {
+    /// They may go.
+    Deletions,
+    /// They may go, and make way for new ones.
+    Replacements,
+}
+
 impl Consolidation {
+    fn choose(
+        self,
+        scene: &Scene,
+        mut candidates: Vec<Candidate>,
+        budgets: &mut Budgets,
+        allowed: Allowed,
+    ) -> Decision {
+        candidate::by_savings(&mut candidates);
+        let mut oracle = scene.oracle();
+        let totals = Totals::new(scene, &candidates);
+        let mut decision = Decision::default();
+        candidates.retain(|candidate| {
+            let Some(why) = oracle.stuck(candidate) else { return true };
+            if self == Self::Single {
+                decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &sentence(&why), ""));
+            }
+            false
+        });
+        let nodes = candidates.iter().filter_map(|candidate| oracle.node(candidate)).collect();
+        let mut search = Search { method: &self, allowed, candidates: &candidates, nodes, totals: &totals, decision };
+        let constrained = match self {
+            Self::Multi => search.multi(&mut oracle, scene, budgets),
+            Self::Single => search.single(&mut oracle, scene, budgets),
+        };
+        let mut decision = search.decision;
+        // A budget may allow more at any time.
+        decision.nothing = decision.commands.is_empty() && !constrained;
+        decision
+    }
+
     /// What is to be done instead of a command that only lets nodes go, if that saves more for what it costs: pods
     /// that stop in the meantime leave nodes behind that are cheaper to empty, and nodes that were promised to pods
     /// are free again. No more nodes of a pool go than before, and none that has become consolidatable just now.
@@ -212,9 +231,8 @@ impl Consolidation {
         for (pool, budget) in &mut budgets {
             budget.keep(command.candidates.iter().filter(|it| it.pool_name() == &**pool).count());
         }
-        let commands = self.decide(scene, candidates, &mut budgets).commands;
-        let deletes = commands.into_iter().find(|it| it.replacements.is_empty());
-        deletes.filter(|it| ratio(it.candidates.iter()) > ratio_now)
+        let commands = self.choose(scene, candidates, &mut budgets, Allowed::Deletions).commands;
+        commands.into_iter().next().filter(|it| ratio(it.candidates.iter()) > ratio_now)
     }
 }
 
@@ -227,6 +245,7 @@ fn ratio<'c>(candidates: impl Iterator<Item = &'c Candidate>) -> f64 {
 /// What is worked out for a decision.
 struct Search<'c> {
     method: &'c Consolidation,
+    allowed: Allowed,
     candidates: &'c [Candidate],
     nodes: Vec<Node>,
     totals: &'c Totals,
@@ -236,7 +255,7 @@ struct Search<'c> {
 impl Search<'_> {
     /// Several nodes at once. Returns whether a budget kept something from being tried.
     fn multi(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
-        let rules = Rules::new(self.candidates, budgets, scene, self.totals);
+        let rules = Rules::new(self.candidates, budgets, scene, self.totals, self.allowed);
         let constrained = rules.is_constrained();
         let moves = consolidate::merge(&mut oracle.simulation().clone(), &self.nodes, &rules);
         for each in moves {
@@ -251,7 +270,7 @@ impl Search<'_> {
 
     /// One node at a time. Returns whether a budget kept something from being done.
     fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
-        let rules = Rules::new(self.candidates, budgets, scene, self.totals);
+        let rules = Rules::new(self.candidates, budgets, scene, self.totals, self.allowed);
         let threads = threads(self.nodes.len(), NODES_PER_THREAD);
         let built = oracle.built();
         let found = consolidate::examine_all(

@@ -141,22 +141,20 @@ impl Run {
     }
 
     /// Instances of commands that wait, and all that are no candidates: those, those of commands under way, and those
-    /// that commands rely on.
+    /// that the latter rely on.
     fn taken(&self) -> (BTreeSet<Box<str>>, BTreeSet<Box<str>>) {
-        let (leaving, mut taken) = {
-            let waits = self.waits.lock();
-            (waits.instances(), waits.destinations())
-        };
+        let leaving = self.waits.lock().instances();
+        let mut taken = leaving.clone();
         taken.extend(self.commands.queued());
         taken.extend(self.commands.destinations());
-        taken.extend(leaving.iter().cloned());
         (leaving, taken)
     }
 
     /// What there is to look at now; nothing while the state cannot be relied on.
     async fn look(&self, types: Types) -> Option<Pass> {
         let (context, methods) = (self.context.clone(), Arc::clone(&self.methods));
-        let (leaving, taken) = self.taken();
+        let (leaving, mut taken) = self.taken();
+        taken.extend(self.waits.lock().destinations());
         let pass = compute(move || {
             let now = context.now();
             let state = context.cluster.read();

@@ -6,6 +6,7 @@ use cluster::pod_disruption_budgets;
 use engine::consolidate;
 use parking_lot::Mutex;
 
+use super::Allowed;
 use super::balanced::{self, Totals};
 use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::candidate::Candidate;
@@ -24,7 +25,7 @@ pub(super) struct Rules<'r> {
     covered: Vec<Vec<(usize, i32)>>,
     /// How many pods each budget of pods lets go.
     allowed: Vec<i32>,
-    /// For each candidate, whether it has yet to pay for itself before another one takes its place.
+    /// For each candidate, whether it makes way for no new one: it may have yet to pay for itself.
     held: Vec<bool>,
     /// What was last found not to be worth it, and what it would have saved.
     refused: Mutex<Option<(Vec<usize>, f64)>>,
@@ -36,6 +37,7 @@ impl<'r> Rules<'r> {
         budgets: &Budgets,
         scene: &Scene,
         totals: &'r Totals,
+        moves: Allowed,
     ) -> Self {
         let mut names = BTreeMap::<&str, usize>::new();
         let mut left = Vec::new();
@@ -66,7 +68,10 @@ impl<'r> Rules<'r> {
         });
         let covered = covered.collect();
         let spot_to_spot = scene.settings().gates.spot_to_spot_consolidation;
-        let held = candidates.iter().map(|candidate| payback::is_held(&candidate.claim, scene.now)).collect();
+        let only_goes = |candidate: &Candidate| {
+            moves == Allowed::Deletions || payback::is_held(&candidate.claim, scene.now)
+        };
+        let held = candidates.iter().map(only_goes).collect();
         let refused = Mutex::default();
         Self { candidates, totals, spot_to_spot, pools, left, covered, allowed, held, refused }
     }

@@ -101,7 +101,8 @@ impl Run {
         failure.map_or(Ok(false), Err)
     }
 
-    /// What still holds of a command. Only nodes that no other command has to do with can take the place of others.
+    /// What still holds of a command. Nodes of other commands cannot take the place of its own. Those that commands
+    /// rely on that still wait can, because what these rely on is found out again when their time has come.
     async fn validate(
         &self,
         method: &Arc<dyn Method>,
