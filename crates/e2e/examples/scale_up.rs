@@ -4,7 +4,8 @@
 //! Everything else is the same: API server, scheduler and controllers are the real ones, machines are played by
 //! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created. With `DOWN_TO=70` all deployments
 //! are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With `UP_BY=PROGRAM` all
-//! begin that with nodes of the same controller, so that what they save does not depend on what they launched.
+//! begin that with the same nodes and pods, which that program has made, so that what they save does not depend on
+//! what they launched.
 
 #![expect(clippy::print_stdout, reason = "this is its result")]
 
@@ -13,6 +14,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -22,7 +24,7 @@ use clock::Clock;
 use cluster::costs::price_by_labels;
 use cluster::instance_types::kwok;
 use controlplane::{KubeletOptions, NodeSelection, Options};
-use e2e::ControlPlane;
+use e2e::{ControlPlane, Saved};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -36,13 +38,19 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// How long nodes must stay the same.
 const STILL: Duration = Duration::from_secs(90);
 
-/// What a controller needed.
-struct Outcome {
+/// What a controller needed to scale up.
+struct Up {
     seconds: f64,
     cpu: f64,
     memory: u64,
     nodes: usize,
-    down: Option<Down>,
+}
+
+/// How much there is.
+#[derive(Clone, Copy)]
+struct Size {
+    pods: usize,
+    deployments: usize,
 }
 
 /// What came of scaling down.
@@ -61,39 +69,127 @@ fn main() -> Result<()> {
     let number = |name: &str, default: usize| {
         std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
     };
-    let (pods, deployments) = (number("PODS", 1000), number("DEPLOYMENTS", 30));
+    let size = Size { pods: number("PODS", 1000), deployments: number("DEPLOYMENTS", 30) };
     let down_to = std::env::var("DOWN_TO").ok().and_then(|value| value.parse().ok());
-    let up_by = std::env::var("UP_BY").ok();
-    let (mut lines, mut downs) = (Vec::new(), Vec::new());
+    let (mut ups, mut downs) = (Vec::new(), Vec::new());
+    let mut saved = None;
+    if let Ok(program) = std::env::var("UP_BY") {
+        let cluster = Cluster::start(None)?;
+        let (up, running) = scale_up(&cluster, Path::new(&program), size)?;
+        ups.push(up.line(&program));
+        drop(running);
+        saved = Some(Arc::new(cluster.end()?));
+    }
     for controller in &controllers {
         let Some((name, program)) = controller.split_once('=') else {
             bail!("{controller:?} is no controller: expected NAME=PROGRAM");
         };
-        let Outcome { seconds, cpu, memory, nodes, down } =
-            scale_up(Path::new(program), up_by.as_deref().map(Path::new), (pods, deployments), down_to)?;
-        let line = format!("| {name} | {seconds:.1} s | {cpu:.1} s | {memory} MB | {nodes} |");
-        println!("{line}");
-        lines.push(line);
-        if let Some(Down { seconds, cpu, memory, nodes, price: (before, after), evictions }) = down {
-            let time = seconds.map_or("not within 15 min".to_owned(), |seconds| format!("{seconds:.0} s"));
-            let line = format!(
-                "| {name} | {time} | {nodes} | {before:.2} | {after:.2} | {evictions} | {cpu:.1} s | {memory} MB |"
-            );
-            println!("{line}");
-            downs.push(line);
+        let cluster = Cluster::start(saved.as_ref())?;
+        let running = if saved.is_some() {
+            start(&cluster.plane, Path::new(program))?
+        } else {
+            let (up, running) = scale_up(&cluster, Path::new(program), size)?;
+            ups.push(up.line(name));
+            running
+        };
+        if let Some(percent) = down_to {
+            downs.push(scale_down(&cluster.plane, running.0.id(), size, percent)?.line(name));
         }
     }
-    println!("\n{pods} pods of {deployments} deployments, from their creation until all run:\n");
+    println!(
+        "\n{} pods of {} deployments, from their creation until all run:\n",
+        size.pods, size.deployments
+    );
     println!("| controller | time | processor time | memory at most | nodes |\n|---|---|---|---|---|");
-    println!("{}", lines.join("\n"));
+    println!("{}", ups.join("\n"));
     if let Some(percent) = down_to {
         println!("\nScaled to {percent} %, until the nodes stay the same for {STILL:?}:\n");
         println!(
-            "| controller | time | nodes left | $/h before | $/h after | evictions | processor time | memory |"
+            "| controller | time | nodes left | $/h before | $/h after | evictions | for each $/h saved | processor \
+             time | memory |"
         );
-        println!("|---|---|---|---|---|---|---|---|\n{}", downs.join("\n"));
+        println!("|---|---|---|---|---|---|---|---|---|\n{}", downs.join("\n"));
     }
     Ok(())
+}
+
+impl Up {
+    /// A row of the table, which is also told at once.
+    fn line(&self, name: &str) -> String {
+        let Self { seconds, cpu, memory, nodes } = self;
+        let line = format!("| {name} | {seconds:.1} s | {cpu:.1} s | {memory} MB | {nodes} |");
+        println!("{line}");
+        line
+    }
+}
+
+impl Down {
+    /// A row of the table, which is also told at once.
+    fn line(&self, name: &str) -> String {
+        let Self { seconds, cpu, memory, nodes, price: (before, after), evictions } = self;
+        let time = seconds.map_or("not within 15 min".to_owned(), |seconds| format!("{seconds:.0} s"));
+        #[expect(clippy::cast_precision_loss, reason = "a count")]
+        let each = *evictions as f64 / (before - after);
+        let line = format!(
+            "| {name} | {time} | {nodes} | {before:.2} | {after:.2} | {evictions} | {each:.1} | {cpu:.1} s | {memory} MB |"
+        );
+        println!("{line}");
+        line
+    }
+}
+
+/// A control plane whose machines are played in this process.
+struct Cluster {
+    plane: ControlPlane,
+    machines: Runtime,
+}
+
+impl Cluster {
+    /// With nothing but our definitions and a pool, or with what another one knew.
+    fn start(saved: Option<&Arc<Saved>>) -> Result<Self> {
+        let builder = ControlPlane::builder().with_scheduler().with_controller_manager();
+        let plane = match saved {
+            Some(saved) => builder.with_state_of(saved).start()?,
+            None => builder.start()?,
+        };
+        for definition in api::crds::documents(Provider::Kwok) {
+            let document = definition.document.to_string();
+            plane.kubectl_with_input(&["apply", "--server-side", "--filename=-"], &document)?;
+        }
+        plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])?;
+        // Nothing goes away while pods come.
+        plane.kubectl_with_input(&["apply", "--filename=-"], &pool("Never")?)?;
+        let machines = Runtime::new()?;
+        let client = machines.block_on(client(&plane))?;
+        machines.spawn(async move {
+            let options = Options {
+                scheduler: false,
+                workloads: false,
+                node_lifecycle: false,
+                kubelet: Some(KubeletOptions {
+                    nodes: NodeSelection::Annotated,
+                    ..KubeletOptions::default()
+                }),
+                events: false,
+                ..Options::default()
+            };
+            let _ = controlplane::run(client, Clock::system(), options).await;
+        });
+        Ok(Self { plane, machines })
+    }
+
+    /// Ends it, and keeps what it knows.
+    fn end(self) -> Result<Saved> {
+        self.machines.shutdown_background();
+        self.plane.save()
+    }
+}
+
+/// The pool of the examples without a limit, whose nodes may go after a time.
+fn pool(consolidate_after: &str) -> Result<String> {
+    let pool = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/kwok/nodepool.yaml"))?;
+    let after = format!("consolidateAfter: {consolidate_after}");
+    Ok(pool.replace("cpu: 1000", "cpu: 100000").replace("consolidateAfter: 30s", &after))
 }
 
 /// A program that ends with this value.
@@ -106,86 +202,39 @@ impl Drop for Running {
     }
 }
 
-fn scale_up(
-    program: &Path,
-    up_by: Option<&Path>,
-    (pods, deployments): (usize, usize),
-    down_to: Option<usize>,
-) -> Result<Outcome> {
-    let plane = ControlPlane::start()?;
-    for definition in api::crds::documents(Provider::Kwok) {
-        plane.kubectl_with_input(
-            &["apply", "--server-side", "--filename=-"],
-            &definition.document.to_string(),
-        )?;
-    }
-    plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])?;
-    let runtime = Runtime::new()?;
-    let client = runtime.block_on(client(&plane))?;
-    runtime.spawn(async move {
-        let options = Options {
-            scheduler: false,
-            workloads: false,
-            node_lifecycle: false,
-            kubelet: Some(KubeletOptions { nodes: NodeSelection::Annotated, ..KubeletOptions::default() }),
-            events: false,
-            ..Options::default()
-        };
-        let _ = controlplane::run(client, Clock::system(), options).await;
-    });
-    let pool = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/kwok/nodepool.yaml"))?;
-    // No limit, and nothing that goes away while it is measured.
-    let pool =
-        pool.replace("cpu: 1000", "cpu: 100000").replace("consolidateAfter: 30s", "consolidateAfter: Never");
-    plane.kubectl_with_input(&["apply", "--filename=-"], &pool)?;
-
-    let mut running = start(&plane, up_by.unwrap_or(program))?;
-    let mut process = running.0.id();
+/// Creates the pods and lets a controller find nodes for them. It goes on.
+fn scale_up(cluster: &Cluster, program: &Path, size: Size) -> Result<(Up, Running)> {
+    let (plane, Size { pods, deployments }) = (&cluster.plane, size);
+    let running = start(plane, program)?;
+    let process = running.0.id();
     let idle = processor_time(process)?;
     plane.kubectl_with_input(&["create", "--filename=-"], &workload(pods, deployments).to_string())?;
     #[expect(clippy::disallowed_methods, reason = "this is what is measured")]
     let begin = Instant::now();
     loop {
         let phases = plane.kubectl(&["get", "pods", "--output=jsonpath={.items[*].status.phase}"])?;
-        if phases.split(' ').filter(|phase| *phase == "Running").count() == pods {
+        let running = phases.split(' ').filter(|phase| *phase == "Running").count();
+        if running == pods {
             break;
         }
         if begin.elapsed() > PATIENCE {
-            bail!(
-                "after {PATIENCE:?} not all pods run: {:?}",
-                phases.split(' ').filter(|phase| *phase == "Running").count()
-            );
+            bail!("after {PATIENCE:?} only {running} of {pods} pods run");
         }
         sleep(Duration::from_millis(500));
     }
     let seconds = begin.elapsed().as_secs_f64();
     let nodes = plane.kubectl(&["get", "nodes", "--output=name"])?.lines().count();
     let (cpu, memory) = (processor_time(process)? - idle, memory(process)?);
-    if up_by.is_some() {
-        drop(running);
-        running = start(&plane, program)?;
-        process = running.0.id();
-    }
-    let down = down_to.map(|percent| scale_down(&plane, process, &pool, (pods, deployments), percent));
-    let down = down.transpose()?;
-    drop(running);
-    Ok(Outcome { seconds, cpu, memory, nodes, down })
+    Ok((Up { seconds, cpu, memory, nodes }, running))
 }
 
 /// Scales all deployments to a part and lets the controller consolidate.
-fn scale_down(
-    plane: &ControlPlane,
-    process: u32,
-    pool: &str,
-    (pods, deployments): (usize, usize),
-    percent: usize,
-) -> Result<Down> {
+fn scale_down(plane: &ControlPlane, process: u32, size: Size, percent: usize) -> Result<Down> {
     let idle = processor_time(process)?;
     let before = price(plane)?;
-    let pool = pool.replace("consolidateAfter: Never", "consolidateAfter: 0s");
-    plane.kubectl_with_input(&["apply", "--filename=-"], &pool)?;
-    for number in 0..deployments {
-        let all = pods / deployments + usize::from(number < pods % deployments);
+    plane.kubectl_with_input(&["apply", "--filename=-"], &pool("0s")?)?;
+    for number in 0..size.deployments {
+        let all = size.pods / size.deployments + usize::from(number < size.pods % size.deployments);
         let replicas = format!("--replicas={}", all * percent / 100);
         plane.kubectl(&["scale", &format!("deployment/d{number}"), &replicas])?;
     }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::certificates::{Certificates, random_token};
 use crate::process::Process;
+use crate::saved::Saved;
 use crate::tools::{self, Tool, last_lines, say};
 use crate::{Component, poll};
 
@@ -35,6 +36,7 @@ pub struct Builder {
     kwok: bool,
     args: Vec<(Component, String)>,
     feature_gates: Vec<String>,
+    saved: Option<Arc<Saved>>,
 }
 
 impl Builder {
@@ -73,6 +75,13 @@ impl Builder {
         self
     }
 
+    /// Begins with what another control plane knew when it ended.
+    #[must_use]
+    pub fn with_state_of(mut self, saved: &Arc<Saved>) -> Self {
+        self.saved = Some(Arc::clone(saved));
+        self
+    }
+
     fn components(&self) -> Vec<Component> {
         let optional = [
             (self.scheduler, Component::Scheduler),
@@ -91,6 +100,9 @@ impl Builder {
         }
         retry_lost_ports(|| {
             let mut plane = ControlPlane::prepare()?;
+            if let Some(saved) = &self.saved {
+                saved.put(&plane.file("etcd"))?;
+            }
             plane.launch(self).map_err(|error| {
                 if lost_a_port(&error) {
                     return error;
@@ -220,6 +232,22 @@ impl ControlPlane {
 
     /// Ends every process and removes the directory, as dropping does.
     pub fn stop(self) {}
+
+    /// Ends every process, and keeps what the cluster knew for others to begin with.
+    pub fn save(mut self) -> Result<Saved> {
+        self.end();
+        Saved::take(&self.file("etcd"))
+    }
+
+    fn end(&mut self) {
+        // All at once, then one by one: waiting is the slow part.
+        for (_, process) in &mut self.processes {
+            process.kill();
+        }
+        for (_, process) in &mut self.processes {
+            process.stop();
+        }
+    }
 
     fn run_kubectl(&self, args: &[&str], input: &str) -> Result<Output> {
         let mut command = Command::new(&self.kubectl);
@@ -435,13 +463,7 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // All at once, then one by one: waiting is the slow part.
-        for (_, process) in &mut self.processes {
-            process.kill();
-        }
-        for (_, process) in &mut self.processes {
-            process.stop();
-        }
+        self.end();
         if self.keep || std::thread::panicking() {
             self.dir.disable_cleanup(true);
             say(&format!("the control plane's files are kept in {}", self.dir.path().display()));

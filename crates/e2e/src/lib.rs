@@ -42,6 +42,7 @@ mod control_plane;
 mod moto;
 mod poll;
 mod process;
+mod saved;
 pub mod tools;
 
 pub use azure_oav::valid_to_oav;
@@ -51,3 +52,4 @@ pub use control_plane::{Builder, ControlPlane, free_ports};
 pub use moto::{Made, MadeSecurityGroup, MadeSubnet, Moto};
 pub use poll::poll;
 pub use process::Process;
+pub use saved::Saved;

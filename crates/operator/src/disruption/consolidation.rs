@@ -197,7 +197,8 @@ impl Consolidation {
             false
         });
         let nodes = candidates.iter().filter_map(|candidate| oracle.node(candidate)).collect();
-        let mut search = Search { method: &self, allowed, candidates: &candidates, nodes, totals: &totals, decision };
+        let mut search =
+            Search { method: &self, allowed, candidates: &candidates, nodes, totals: &totals, decision };
         let constrained = match self {
             Self::Multi => search.multi(&mut oracle, scene, budgets),
             Self::Single => search.single(&mut oracle, scene, budgets),

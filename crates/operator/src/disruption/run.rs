@@ -210,7 +210,7 @@ impl Run {
         let due = self.context.now() + patience;
         let mut waits = self.waits.lock();
         for command in commands {
-            waits.add(Waiting { method: position, command, due });
+            waits.add(Waiting { method: position, command, due, is_second: false });
         }
         Ok(Asked::Waits)
     }

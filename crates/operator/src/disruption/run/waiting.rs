@@ -24,6 +24,8 @@ pub(super) struct Waiting {
     pub(super) method: usize,
     pub(super) command: Command,
     pub(super) due: Timestamp,
+    /// Whether other nodes have taken the place of those that were to go at first.
+    pub(super) is_second: bool,
 }
 
 /// Commands that wait.
@@ -73,18 +75,30 @@ impl Waits {
     }
 }
 
+/// Whether a command has nodes that it had not before.
+fn has_others(command: &Command, before: &Command) -> bool {
+    let known: BTreeSet<&str> = before.provider_ids().collect();
+    command.provider_ids().any(|instance| !known.contains(instance))
+}
+
 impl Run {
-    /// Begins the first command whose time has come and that still holds; whether there was one.
+    /// Begins the first command whose time has come and that still holds; whether there was one. Where other nodes
+    /// have turned out to be better, these wait as well, once.
     ///
     /// Only one, because the next one must be validated against what this one leaves.
     pub(super) async fn validate_due(&self, types: &Types) -> Result<bool, Error> {
         let mut failure = None;
         loop {
             let due = self.waits.lock().take_due(self.context.now());
-            let Some(Waiting { method, command, .. }) = due else { break };
-            let method = &self.methods[method];
+            let Some(Waiting { method: position, command, is_second, .. }) = due else { break };
+            let method = &self.methods[position];
             let before = command.clone();
             match self.validate(method, command, types).await {
+                // While pods stop everywhere, what is best now is hardly best in a moment.
+                Ok(Ok(command)) if !is_second && has_others(&command, &before) => {
+                    let due = self.context.now() + method.patience();
+                    self.waits.lock().add(Waiting { method: position, command, due, is_second: true });
+                }
                 Ok(Ok(command)) => {
                     let kept: BTreeSet<&str> = command.provider_ids().collect();
                     let lost = before.provider_ids().filter(|instance| !kept.contains(instance));

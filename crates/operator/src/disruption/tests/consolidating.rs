@@ -153,6 +153,24 @@ fn a_budget_that_is_used_up_meanwhile_is_obeyed_and_tried_again() {
 }
 
 #[test]
+fn a_node_that_turns_out_to_be_better_waits_as_well() {
+    let mut cluster = used("1", &[("n1", "500m"), ("n2", "500m"), ("n3", "1")]);
+    cluster.patch("/api/v1/nodes/n3", &protected("true"));
+    for (pod, node) in [("a", "n1"), ("b", "n2"), ("c", "n2")] {
+        cluster.apply(&pod_asking(pod, node, "500m").to_string());
+    }
+    run(&mut cluster, 10);
+    for pod in ["b", "c"] {
+        cluster.delete(&format!("/api/v1/namespaces/default/pods/{pod}"));
+    }
+    run(&mut cluster, 15);
+    assert_eq!(["n1", "n2"].map(|node| is_tainted(&cluster, node)), [false, false]);
+    run(&mut cluster, 15);
+    assert_eq!(["n1", "n2"].map(|node| is_tainted(&cluster, node)), [false, true]);
+    assert_eq!(rejections(&cluster), Vec::<String>::new());
+}
+
+#[test]
 fn several_nodes_go_together_and_count_together_when_they_do_not() {
     let nodes = [("n1", "1"), ("n2", "1"), ("n3", "1")];
     let mut cluster = used("100%", &nodes);
