@@ -267,6 +267,11 @@ impl Seen {
         Ok(())
     }
 
+    /// Whether a node is on its way out.
+    pub(crate) fn is_any_leaving(&self) -> bool {
+        self.all("Node").any(|it| is_leaving(&it.value))
+    }
+
     /// Nodes that are given up and do not go.
     pub(crate) fn left_over(&self) -> Vec<String> {
         let nodes = self.all("Node").map(|it| &it.value).filter(|node| is_tainted(node) && !is_leaving(node));

@@ -40,6 +40,8 @@ const SHORT: usize = 15;
 const LONG: usize = 40;
 /// How long a cluster may take to come to rest.
 const TO_REST: u64 = 40 * 60;
+/// How many minutes nodes may take to go, unless something keeps them for good.
+const TO_LEAVE: u64 = 5;
 /// Faults come and go; the operator has so many chances to notice each.
 const RATE: f64 = 0.15;
 
@@ -329,6 +331,13 @@ fn play(seed: u64, changes: usize) -> BTreeMap<&'static str, usize> {
     played.faults.set_rules(Vec::new());
     played.start_operator();
     played.come_to_rest(&before);
+    // What has begun when there was room is not undone when there is none any more.
+    for _ in 0..TO_LEAVE {
+        if !played.seen.is_any_leaving() {
+            break;
+        }
+        played.run(60);
+    }
     // What there is cannot be had any more; most pods have to stay where they are.
     let before = played.running();
     played.narrow();
