@@ -26,6 +26,8 @@ pub struct Options<'a> {
     /// The room that capacity buffers keep, which is placed like pods that wait: those of
     /// [`crate::buffers::rooms`].
     pub rooms: &'a [Room],
+    /// Whether nodes on their way out still count in the limits of their pools.
+    pub leaving_count: bool,
 }
 
 /// Which pods are to be placed. Others stay where they are.
@@ -57,6 +59,7 @@ impl<'a> Options<'a> {
             accept_unseen_pods: false,
             to_place: ToPlace::default(),
             rooms: &[],
+            leaving_count: false,
         }
     }
 }

@@ -93,12 +93,13 @@ impl Builder<'_> {
         })
     }
 
-    /// What the nodes of each pool have in all; nodes on their way out do not count.
+    /// What the nodes of each pool have in all; nodes on their way out count only where that is asked for.
     fn used_by_pool<'s>(&mut self, states: &[StateNode<'s>]) -> BTreeMap<&'s str, Amounts> {
         let pools = self.view.node_pools.iter().filter(|pool| pool.spec.limits.is_some());
         let limited: BTreeSet<&str> = pools.map(|pool| name(pool)).collect();
         let mut used = BTreeMap::<&str, Amounts>::new();
-        for state in states.iter().filter(|state| !state.is_marked_for_deletion()) {
+        let leaving_count = self.options.leaving_count;
+        for state in states.iter().filter(|state| leaving_count || !state.is_marked_for_deletion()) {
             if !limited.contains(state.pool()) {
                 continue;
             }

@@ -283,6 +283,16 @@ fn limits_leave_what_nodes_do_not_use() {
         memory=-12Gi
         nodes=1"]],
     );
+    // The one that goes counts where it is there until others have come.
+    check(
+        &built_with(&yaml.concat(), |options| options.leaving_count = true),
+        shown,
+        &expect![[r"
+        cpu=-2
+        example.com/gpu=-1
+        memory=-20Gi
+        nodes=0"]],
+    );
 }
 
 #[test]

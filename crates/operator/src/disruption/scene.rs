@@ -170,6 +170,8 @@ impl Scene {
         options.instance_types = InstanceTypes::ByPool(&self.types);
         options.scheduler_config = self.settings.scheduler_config.clone();
         options.to_place = ToPlace { in_case: true, ..ToPlace::default() };
+        // What comes for a node is there before others are gone.
+        options.leaving_count = true;
         let rooms =
             if self.settings.gates.capacity_buffer { buffers::rooms(&self.state) } else { Vec::new() };
         options.rooms = &rooms;

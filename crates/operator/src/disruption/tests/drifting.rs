@@ -45,6 +45,22 @@ fn a_drifted_node_goes_if_its_pods_fit_elsewhere_and_is_replaced_otherwise() {
 }
 
 #[test]
+fn a_node_on_its_way_out_counts_in_the_limits_of_its_pool_until_it_is_gone() {
+    let full = |limit: &str, of_other: &Value| {
+        let mut objects = cluster("100%", &[("n1", Some(FIRST), &["3"])]);
+        merge(&mut objects[0], &json!({"spec": {"limits": {"nodes": limit}}}));
+        objects.extend(node_objects("n2", "p", &json!({}), of_other));
+        objects.push(pod("n2-0", "n2", "3"));
+        objects
+    };
+    let leaving = json!({"metadata": {"deletionTimestamp": LATER}});
+    assert_eq!(decided(&full("3", &json!({}))), ["replace: [n1] -> [1 replacement]"]);
+    assert_eq!(decided(&full("2", &leaving)), Vec::<String>::new());
+    // The pod of the other one needs a node, too.
+    assert_eq!(decided(&full("4", &leaving)), ["replace: [n1] -> [1 replacement]"]);
+}
+
+#[test]
 fn only_nodes_that_drifted_and_whose_pool_is_not_fixed_are_looked_at() {
     let mut not = drifted(FIRST);
     not["status"]["conditions"][3]["status"] = "False".into();
