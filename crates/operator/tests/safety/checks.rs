@@ -1,7 +1,7 @@
 //! What must never happen, seen from outside: from what the API shows and what the operator asks it for. Nothing of
 //! the code under test is used here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
@@ -21,6 +21,10 @@ pub(crate) struct Seen {
     objects: BTreeMap<(String, String), Object>,
     /// How often something was looked at, so that tests can tell that they have seen anything.
     pub(crate) counts: BTreeMap<&'static str, usize>,
+    /// Claims with which a pool had too much, those on their way out included.
+    exceeding: BTreeMap<String, String>,
+    /// Claims that came for other nodes.
+    replacements: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -28,6 +32,16 @@ struct Object {
     value: Value,
     /// Since when a pod is protected, or a budget as it is.
     since: Timestamp,
+}
+
+/// By how much some claims are too many, in words.
+fn excess(limits: &Value, claims: &[&Value]) -> Option<String> {
+    let used: i64 = claims.iter().map(|claim| milli(&claim["status"]["capacity"]["cpu"])).sum();
+    if !limits["cpu"].is_null() && used > milli(&limits["cpu"]) {
+        return Some(format!("has {used}m processors, and may have {}", limits["cpu"]));
+    }
+    let most = limits["nodes"].as_str()?.parse::<usize>().ok()?;
+    (claims.len() > most).then(|| format!("has {} nodes, and may have {most}", claims.len()))
 }
 
 fn text<'v>(value: &'v Value, path: &str) -> &'v str {
@@ -113,7 +127,13 @@ impl Seen {
                 self.objects.insert(key, Object { value: value.clone(), since });
                 match text(value, "/kind") {
                     "Node" => self.check_budget(&before, value),
-                    "NodeClaim" => self.check_limits(value),
+                    "NodeClaim" => self.check_limits(&before, value),
+                    "Event" => {
+                        if text(value, "/reason") == "DisruptionLaunching" {
+                            self.replacements.insert(text(value, "/involvedObject/name").to_owned());
+                        }
+                        self.check_replacements()
+                    }
                     _ => Ok(()),
                 }
             }
@@ -160,8 +180,13 @@ impl Seen {
         Ok(())
     }
 
-    /// A pool never has more than it may have.
-    fn check_limits(&mut self, claim: &Value) -> Result<(), String> {
+    /// A pool never has more than it may have. Nodes on their way out do not count where pods wait for a node, but
+    /// they do where one comes for another.
+    fn check_limits(&mut self, before: &Value, claim: &Value) -> Result<(), String> {
+        let has_capacity = |claim: &Value| !claim["status"]["capacity"].is_null();
+        if !before.is_null() && has_capacity(before) == has_capacity(claim) {
+            return Ok(());
+        }
         let pool = text(claim, "/metadata/labels/karpenter.sh~1nodepool").to_owned();
         let Some(limits) = self.get("NodePool", &pool).map(|pool| pool["spec"]["limits"].clone()) else {
             return Ok(());
@@ -172,19 +197,23 @@ impl Seen {
         self.count("claims of limited pools");
         let of_pool = |it: &&Object| text(&it.value, "/metadata/labels/karpenter.sh~1nodepool") == pool;
         let claims: Vec<&Value> = self.all("NodeClaim").filter(of_pool).map(|it| &it.value).collect();
-        let used: i64 = claims.iter().map(|claim| milli(&claim["status"]["capacity"]["cpu"])).sum();
-        if !limits["cpu"].is_null() && used > milli(&limits["cpu"]) {
-            return Err(format!(
-                "(d) NodePool {pool} has {used}m processors, and may have {}",
-                limits["cpu"]
-            ));
+        let staying: Vec<&Value> = claims.iter().copied().filter(|claim| !is_leaving(claim)).collect();
+        let (all, staying) = (excess(&limits, &claims), excess(&limits, &staying));
+        if let Some(wrong) = staying {
+            return Err(format!("(d) NodePool {pool} {wrong}"));
         }
-        if let Some(most) = limits["nodes"].as_str().and_then(|text| text.parse::<usize>().ok())
-            && claims.len() > most
-        {
-            return Err(format!("(d) NodePool {pool} has {} nodes, and may have {most}", claims.len()));
+        if let Some(wrong) = all {
+            self.exceeding.insert(name(claim), format!("(d) with {} NodePool {pool} {wrong}", name(claim)));
         }
-        Ok(())
+        self.check_replacements()
+    }
+
+    /// What comes for another node never exceeds a limit.
+    fn check_replacements(&self) -> Result<(), String> {
+        match self.exceeding.iter().find(|(claim, _)| self.replacements.contains(*claim)) {
+            Some((_, wrong)) => Err(wrong.clone()),
+            None => Ok(()),
+        }
     }
 
     fn check_request(&mut self, method: &Method, path: &str, at: Timestamp) -> Result<(), String> {

@@ -16,9 +16,10 @@ use serde_json::Value;
 use tower::Service;
 
 /// The kinds that are watched: group, version, plural and kind.
-pub(crate) const KINDS: [(&str, &str, &str, &str); 5] = [
+pub(crate) const KINDS: [(&str, &str, &str, &str); 6] = [
     ("", "v1", "pods", "Pod"),
     ("", "v1", "nodes", "Node"),
+    ("", "v1", "events", "Event"),
     ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     ("karpenter.sh", "v1", "nodeclaims", "NodeClaim"),
     ("karpenter.sh", "v1", "nodepools", "NodePool"),
