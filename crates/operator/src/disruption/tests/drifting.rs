@@ -55,7 +55,8 @@ fn a_node_on_its_way_out_counts_in_the_limits_of_its_pool_until_it_is_gone() {
     };
     let leaving = json!({"metadata": {"deletionTimestamp": LATER}});
     assert_eq!(decided(&full("3", &json!({}))), ["replace: [n1] -> [1 replacement]"]);
-    assert_eq!(decided(&full("2", &leaving)), Vec::<String>::new());
+    let text = "n1: Not all pods would schedule, default/n1-0 => node limits have been exhausted for nodepool (NodePool=p) ";
+    assert_eq!(decided(&full("2", &leaving)), [text.to_owned(), format!("claim-{text}")]);
     // The pod of the other one needs a node, too.
     assert_eq!(decided(&full("4", &leaving)), ["replace: [n1] -> [1 replacement]"]);
 }
