@@ -1,29 +1,36 @@
 //! `karpenter plan`: what would be launched for a cluster, without touching it.
 
+mod catalogue;
 mod disruption;
 mod live;
 mod overlays;
+mod provider;
+mod removal;
 mod report;
 mod rooms;
 mod table;
+mod warnings;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use api::provider::Provider;
 use cluster::file::{self, Contents};
-use cluster::instance_types::{InstanceType, kwok};
 use cluster::scheduler_config::SchedulerConfig;
 use cluster::snapshot::{self, InstanceTypes};
 use cluster::state::State;
 use engine::options::{MinValues, Options, Preferences, Reserved};
+use operator::disruption::preview;
 use overlays::Corrected;
+use provider::Pool;
 use report::{Report, Timings};
 use runtime::Settings;
 use runtime::settings::Gates;
+use serde_json::Value;
 
 /// Work out which nodes a cluster's pending pods need, from what `kubectl get -o json` or `-o yaml` printed
 #[derive(clap::Args)]
@@ -32,16 +39,19 @@ pub(crate) struct Args {
     #[arg(short, long = "file", value_name = "FILE", num_args = 1.., required_unless_present_any = ["disruption", "remove_node"])]
     files: Vec<PathBuf>,
     /// Work out which nodes would be disrupted now, and why the others stay; without files, of the cluster that
-    /// the kubeconfig names
+    /// the kubeconfig names. Broken nodes are repaired with the feature gate NodeRepair, by the provider's policies
     #[arg(long)]
     disruption: bool,
-    /// Work out what happens without a node; may be repeated
+    /// Work out what happens without a node, whatever keeps it; may be repeated. Exits with 2 if pods have no place
     #[arg(long, value_name = "NODE", conflicts_with = "disruption")]
     remove_node: Vec<String>,
     /// Feature gates, such as `CapacityBuffer=true,SpotToSpotConsolidation=true`
     #[arg(long, value_name = "GATES", env = "FEATURE_GATES", default_value = "")]
     feature_gates: String,
-    /// Instance types in the format of upstream's kwok provider; 144 built-in types if not given
+    /// Whose nodes: kwok, aws or azure; as the NodeClasses of the NodePools say if not given
+    #[arg(long, value_name = "NAME")]
+    provider: Option<Provider>,
+    /// Instance types in the format of upstream's kwok provider; for simulated nodes, 144 built-in types if not given
     #[arg(long, value_name = "FILE")]
     instance_types: Option<PathBuf>,
     /// What to print
@@ -97,18 +107,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let gates = gates(args)?;
     let mut watch = Stopwatch::start();
     let contents = read(&args.files)?;
-    let types = match &args.instance_types {
-        Some(path) => kwok::read(path)?,
-        None => kwok::built_in(),
-    };
+    let provider = provider_of(args, &contents)?;
+    let types = catalogue::read(args.instance_types.as_deref(), provider)?;
+    warnings::unsaid(provider, &contents.objects.node_pools, &types);
     let scheduler_config =
         SchedulerConfig::parse(&args.scheduler_config).context("reading --scheduler-config")?;
     let read = watch.lap();
 
-    let types: Arc<[InstanceType]> = types.into();
-    let corrected = Corrected::of_files(&contents.objects, &types);
+    let corrected = Corrected::of_files(&contents.objects, &types, provider);
     let rooms = rooms::of_files(&contents.objects, gates);
-    let mut options = snapshot::Options::new(Provider::Kwok, &types);
+    let mut options = snapshot::Options::new(provider, &types);
     if let Some(Corrected { types, .. }) = &corrected {
         options.instance_types = InstanceTypes::ByPool(types);
     }
@@ -121,14 +129,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let plan = engine::solve::solve(&built.snapshot, &solve_options(args));
     let timings = Timings { read, snapshot, solve: watch.lap() };
 
-    warn(&contents, corrected.as_ref());
+    warnings::of_files(&contents);
+    warnings::overlays(corrected.as_ref());
     rooms::warn(&rooms);
-    warn_ignored(&built);
+    warnings::ignored(built.ignored.iter().filter(|ignored| ignored.kind != "Pod"));
     let rejected = built
         .ignored
         .iter()
         .filter(|ignored| ignored.kind == "Pod" && ignored.reason.is_rejection())
-        .map(|ignored| (object_name(ignored), ignored.reason.to_string()));
+        .map(|ignored| (warnings::object_name(ignored), ignored.reason.to_string()));
     let report = Report::new(&built.snapshot, plan, rejected, timings);
     let pending = !report.errors.is_empty();
     crate::print(&render(args, &report)?)?;
@@ -137,12 +146,60 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Answers what would be disrupted, or what happens without a node.
 fn disrupt(args: &Args) -> Result<ExitCode> {
-    let types: Arc<[InstanceType]> = match &args.instance_types {
-        Some(path) => kwok::read(path)?.into(),
-        None => kwok::built_in().into(),
-    };
     let gates = gates(args)?;
-    let settings = Settings {
+    let settings = Arc::new(settings(args, gates)?);
+    let (state, overlays) = if args.files.is_empty() {
+        let state = live::state(args.provider, gates)?;
+        warnings::unreadable(&state);
+        (state, None)
+    } else {
+        let contents = read(&args.files)?;
+        let provider = provider_of(args, &contents)?;
+        warnings::of_files(&contents);
+        rooms::warn_ignored(&contents.objects, gates);
+        let overlays = contents.objects.node_overlays.clone();
+        (State::of_files(contents.objects, provider), Some(overlays))
+    };
+    let types = catalogue::read(args.instance_types.as_deref(), state.provider())?;
+    warnings::unsaid(state.provider(), state.node_pools.values().map(AsRef::as_ref), &types);
+    let corrected = Corrected::of_state(&state, overlays.as_deref(), &types);
+    warnings::overlays(corrected.as_ref());
+    if gates.capacity_buffer {
+        rooms::warn(&cluster::buffers::rooms(&state));
+    }
+    let same_for_all = || {
+        let names = state.node_pools.values().filter_map(|pool| pool.metadata.name.as_deref());
+        names.map(|name| (name.into(), Arc::clone(&types))).collect()
+    };
+    let types = corrected.map_or_else(same_for_all, |corrected| corrected.types);
+    warnings::of_nodes(&state, &types);
+    if args.remove_node.is_empty() {
+        let repair = gates.node_repair.then(|| provider::repair_policies(state.provider())).transpose()?;
+        let found = preview::preview(&state, &types, &settings, repair, now());
+        answer(args.output, || disruption::table(&found), || disruption::as_json(&found))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names = &args.remove_node;
+    let found = preview::without_nodes(&state, &types, &settings, names, now()).map_err(|unknown| {
+        let each: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        anyhow!(each.join("; "))
+    })?;
+    answer(args.output, || removal::table(names, &found), || removal::as_json(&found))?;
+    Ok(if found.unplaced.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(PENDING) })
+}
+
+/// Prints an answer as it is asked for.
+fn answer(output: Output, table: impl FnOnce() -> String, data: impl FnOnce() -> Value) -> Result<()> {
+    let text = match output {
+        Output::Table => table(),
+        Output::Json => serde_json::to_string(&data()).context("printing JSON")? + "\n",
+        Output::Yaml => serde_saphyr::to_string(&data()).context("printing YAML")?,
+    };
+    crate::print(&text)
+}
+
+fn settings(args: &Args, gates: Gates) -> Result<Settings> {
+    Ok(Settings {
         gates,
         preference_policy: match args.preference_policy {
             PreferencePolicy::Respect => runtime::settings::PreferencePolicy::Respect,
@@ -155,32 +212,13 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
         scheduler_config: SchedulerConfig::parse(&args.scheduler_config)
             .context("reading --scheduler-config")?,
         ..Settings::default()
-    };
-    let (state, corrected) = if args.files.is_empty() {
-        let state = live::state(gates)?;
-        let corrected = Corrected::of_state(&state, &types);
-        (state, corrected)
-    } else {
-        let contents = read(&args.files)?;
-        let corrected = Corrected::of_files(&contents.objects, &types);
-        warn(&contents, corrected.as_ref());
-        rooms::warn_ignored(&contents.objects, gates);
-        (State::of_files(contents.objects, Provider::Kwok), corrected)
-    };
-    if gates.capacity_buffer {
-        rooms::warn(&cluster::buffers::rooms(&state));
-    }
-    let same_for_all = || {
-        let names = state.node_pools.values().filter_map(|pool| pool.metadata.name.as_deref());
-        names.map(|name| (name.into(), Arc::clone(&types))).collect()
-    };
-    let types = corrected.map_or_else(same_for_all, |corrected| corrected.types);
-    let ask = match &*args.remove_node {
-        [] => disruption::Ask::Now,
-        names => disruption::Ask::Without(names),
-    };
-    crate::print(&disruption::answer(&state, &types, &Arc::new(settings), &ask, args.output, now())?)?;
-    Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Whose nodes the NodePools of files have.
+fn provider_of(args: &Args, contents: &Contents) -> Result<Provider> {
+    let pools: Vec<Pool> = contents.objects.node_pools.iter().map(Pool::of).collect();
+    provider::find(args.provider, &pools)
 }
 
 fn gates(args: &Args) -> Result<Gates> {
@@ -216,7 +254,7 @@ fn read(files: &[PathBuf]) -> Result<Contents> {
         bail!("no object could be read:\n  {}", errors.join("\n  "));
     }
     if all.objects.node_pools.is_empty() {
-        bail!("the files contain no NodePool, so nothing says what nodes there may be");
+        bail!("the files contain {}", provider::NO_POOL);
     }
     Ok(all)
 }
@@ -235,35 +273,6 @@ fn render(args: &Args, report: &Report) -> Result<String> {
         Output::Table => Ok(table::overview(report)),
         Output::Json => serde_json::to_string(report).map(|text| text + "\n").context("printing JSON"),
         Output::Yaml => serde_saphyr::to_string(report).context("printing YAML"),
-    }
-}
-
-/// Says what was left out of files; none of it stops the plan.
-#[expect(clippy::print_stderr, reason = "warnings go beside the plan")]
-fn warn(contents: &Contents, corrected: Option<&Corrected>) {
-    for error in &contents.errors {
-        eprintln!("warning: {error}");
-    }
-    for (name, why) in corrected.iter().flat_map(|corrected| &corrected.rejected) {
-        eprintln!("warning: NodeOverlay {name}: {why}");
-    }
-    if !contents.skipped.is_empty() {
-        eprintln!("skipped {}", contents.skipped);
-    }
-}
-
-/// Says what was left out of the plan.
-#[expect(clippy::print_stderr, reason = "warnings go beside the plan")]
-fn warn_ignored(built: &snapshot::Built) {
-    for ignored in built.ignored.iter().filter(|ignored| ignored.kind != "Pod") {
-        eprintln!("warning: {} {}: {}", ignored.kind, object_name(ignored), ignored.reason);
-    }
-}
-
-fn object_name(ignored: &cluster::reason::Ignored) -> String {
-    match &ignored.namespace {
-        Some(namespace) => format!("{namespace}/{}", ignored.name),
-        None => ignored.name.to_string(),
     }
 }
 

@@ -285,7 +285,7 @@ fn room_that_buffers_of_the_file_keep_is_not_disrupted_if_the_gate_is_on() {
     assert_eq!(moved(&plan(&cluster, &["--disruption", "-o", "json"])), ["n1"]);
     let output = plan(&cluster, &["--disruption", "-o", "json", GATE[0], GATE[1]]);
     assert_eq!(moved(&output), [""; 0]);
-    assert_eq!(json(&output)["kept"]["n1"], "Node \"n1\" has buffer pods");
+    assert_eq!(json(&output)["kept"]["n1"], "Node keeps room for CapacityBuffers");
 }
 
 #[test]

@@ -41,9 +41,15 @@ impl Overlays {
         Self(Arc::new(Mutex::new(Inner { in_force, applied: Vec::new() })))
     }
 
-    /// Puts other overlays in force.
-    pub fn replace(&self, in_force: InForce) {
-        *self.0.lock() = Inner { in_force: Arc::new(in_force), applied: Vec::new() };
+    /// Puts other overlays in force. Returns whether they differ from those that were: if not, what they made of
+    /// lists stays as it is.
+    pub fn replace(&self, in_force: InForce) -> bool {
+        let mut inner = self.0.lock();
+        if *inner.in_force == in_force {
+            return false;
+        }
+        *inner = Inner { in_force: Arc::new(in_force), applied: Vec::new() };
+        true
     }
 
     /// The types of a pool with corrected prices and capacities. Asked again with the same list, the answer is the

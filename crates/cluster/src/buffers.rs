@@ -26,6 +26,9 @@ use crate::state::{Key, Kind, State, Watched};
 /// memory.
 pub const MOST_REPLICAS: u32 = 100_000;
 
+/// The most pods that all buffers together can keep room for, for the same reasons.
+pub const MOST_IN_ALL: u32 = MOST_REPLICAS;
+
 /// The priority of virtual pods: every other pod is more important.
 const PRIORITY: i32 = i32::MIN;
 
@@ -83,6 +86,17 @@ pub enum Unresolved {
     /// The buffer asks for more than anybody has.
     #[error("room for {0} pods cannot be kept, only for {MOST_REPLICAS}")]
     TooMany(i64),
+    /// The buffers ask for more than anybody has, and this is one of the largest.
+    #[error(
+        "room for {asked} pods cannot be kept: the smaller buffers keep room for {others}, and all together for \
+         {MOST_IN_ALL} at most"
+    )]
+    TooManyInAll {
+        /// What this one asks for.
+        asked: u32,
+        /// What those keep that are smaller.
+        others: u32,
+    },
 }
 
 impl Unresolved {
@@ -227,7 +241,29 @@ pub struct VirtualPods {
 /// The room that all buffers keep. A buffer that is on its way out keeps none.
 pub fn rooms(state: &State) -> Vec<Room> {
     let staying = state.capacity_buffers.values().filter(|it| it.metadata.deletion_timestamp.is_none());
-    staying.map(|buffer| room(state, buffer)).collect()
+    let mut rooms: Vec<Room> = staying.map(|buffer| room(state, buffer)).collect();
+    leave_out_the_largest(&mut rooms);
+    rooms
+}
+
+/// Where all buffers together ask for too much, the smallest come first: a typing error in one must not cost the
+/// others their room.
+fn leave_out_the_largest(rooms: &mut [Room]) {
+    if rooms.iter().map(|room| u64::from(room.replicas())).sum::<u64>() <= u64::from(MOST_IN_ALL) {
+        return;
+    }
+    let mut order: Vec<usize> = (0..rooms.len()).collect();
+    // They come in the order of names, which decides between equals.
+    order.sort_by_key(|position| rooms[*position].replicas());
+    let mut others = 0;
+    for position in order {
+        let asked = rooms[position].replicas();
+        if asked <= MOST_IN_ALL - others {
+            others += asked;
+        } else {
+            rooms[position].pods = Err(Unresolved::TooManyInAll { asked, others });
+        }
+    }
 }
 
 fn room(state: &State, buffer: &Arc<CapacityBuffer>) -> Room {

@@ -5,7 +5,7 @@ use api::nodeclaim::NodeClaim;
 use api::shared::Requirement;
 use jiff::Timestamp;
 
-use crate::eligibility::{is_daemon, is_reschedulable, speaks_of_disruption};
+use crate::eligibility::{is_reschedulable, speaks_of_disruption};
 use crate::instance_types::InstanceType;
 use crate::objects::Pod;
 use crate::state_node::StateNode;
@@ -78,12 +78,6 @@ impl Costs {
     pub fn reschedule_disruption<'p>(self, pods: impl IntoIterator<Item = &'p Pod>) -> f64 {
         let moved = pods.into_iter().filter(|pod| is_reschedulable(pod));
         NODE + moved.map(|pod| self.eviction(pod).max(0.0)).sum::<f64>()
-    }
-
-    /// As [`Costs::reschedule_disruption`], for nodes that are not up for disruption: all pods but daemons count.
-    pub fn standing<'p>(self, pods: impl IntoIterator<Item = &'p Pod>) -> f64 {
-        let counted = pods.into_iter().filter(|pod| !is_daemon(pod));
-        NODE + counted.map(|pod| self.eviction(pod).max(0.0)).sum::<f64>()
     }
 }
 

@@ -8,6 +8,7 @@ pub mod do_not_disrupt;
 pub mod eligibility;
 pub mod file;
 pub mod instance_types;
+pub mod load;
 pub mod objects;
 pub mod overlays;
 pub mod payload;

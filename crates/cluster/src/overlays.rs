@@ -68,7 +68,7 @@ pub struct Evaluation {
 }
 
 /// Overlays that are in force, and the pools that they were compared with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InForce {
     provider: Provider,
     /// The heaviest first.
@@ -78,7 +78,7 @@ pub struct InForce {
 }
 
 /// An overlay that makes sense.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Overlay {
     requirements: Vec<Requirement>,
     price: Option<Price>,

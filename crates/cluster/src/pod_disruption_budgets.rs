@@ -51,6 +51,11 @@ impl<'a> Budgets<'a> {
         Self(by_namespace)
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The budgets that count a pod.
     pub fn selecting(&self, pod: &Pod) -> impl Iterator<Item = &'a PodDisruptionBudget> {
         let budgets = self.0.get(pod.metadata.namespace()).map_or(&[][..], Vec::as_slice);

@@ -80,6 +80,8 @@ pub struct Built {
 pub struct Stuck {
     /// Its node.
     pub node: NodeId,
+    /// Whether something keeps it from being evicted, so that it matters only to those who ask for such pods, too.
+    pub blocked: bool,
     /// `namespace/name`.
     pub pod: Box<str>,
     /// Why.
@@ -332,9 +334,10 @@ impl<'a> Builder<'a> {
                 self.tables.snapshot.pods.push(engine_pod(pod, class, Some(runs)));
                 self.origins.push(Origin::InCase);
             }
-            // What cannot be evicted does not have to go anywhere.
-            Err(_) if runs.blocked => {}
-            Err(reason) => self.stuck.push(Stuck { node: runs.on, pod: full_name(pod), reason }),
+            Err(reason) => {
+                let Runs { on: node, blocked, .. } = runs;
+                self.stuck.push(Stuck { node, blocked, pod: full_name(pod), reason });
+            }
         }
     }
 

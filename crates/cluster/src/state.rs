@@ -22,6 +22,8 @@ use api::nodeclaim::NodeClaim;
 use api::provider::Provider;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::costs::Costs;
+use crate::load::Load;
 use crate::objects::{Node, Pod, VolumeAttachment};
 use crate::shapes::Shapes;
 pub use consolidation::Consolidated;
@@ -47,8 +49,24 @@ pub enum Seen {
     Applied(Object),
     /// An object is gone.
     Deleted(Object),
-    /// An object cannot be understood, and why.
-    Unreadable(Kind, Key, String),
+    /// An object cannot be understood.
+    Unreadable(Kind, Key, Unreadable),
+}
+
+/// An object that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its UID, if that could be understood.
+    pub uid: Box<str>,
+    /// Why.
+    pub why: String,
+}
+
+impl From<&str> for Unreadable {
+    /// Nothing but the reason is known.
+    fn from(why: &str) -> Self {
+        Self { uid: Box::default(), why: why.to_owned() }
+    }
 }
 
 /// How an object changed; `old` is missing for new ones, `new` for those that are gone.
@@ -90,7 +108,7 @@ pub struct State {
     /// Objects whose deletion the server has accepted, although a watch may still say otherwise.
     doomed: BTreeSet<Box<str>>,
     /// Objects that cannot be understood, and why.
-    unreadable: BTreeMap<(Kind, Key), String>,
+    unreadable: BTreeMap<(Kind, Key), Unreadable>,
     /// What pods have in common.
     shapes: Shapes,
     /// Whether somebody asks what the pods of ReplicaSets and StatefulSets are like.
@@ -160,14 +178,19 @@ impl State {
         self.waiting.is_empty()
     }
 
+    /// Kinds that have not been listed yet.
+    pub fn awaited(&self) -> impl ExactSizeIterator<Item = Kind> {
+        self.waiting.iter().copied()
+    }
+
     /// Objects that cannot be understood, and why. They have no part in anything.
-    pub fn unreadable(&self) -> impl ExactSizeIterator<Item = (&(Kind, Key), &String)> {
-        self.unreadable.iter()
+    pub fn unreadable(&self) -> impl ExactSizeIterator<Item = (Kind, &Key, &Unreadable)> {
+        self.unreadable.iter().map(|((kind, key), unreadable)| (*kind, key, unreadable))
     }
 
     /// Why the object of a kind at a key cannot be understood, if so.
     pub fn why_unreadable(&self, kind: Kind, key: &Key) -> Option<&str> {
-        self.unreadable.get(&(kind, key.clone())).map(String::as_str)
+        self.unreadable.get(&(kind, key.clone())).map(|unreadable| unreadable.why.as_str())
     }
 
     /// Whether some object of a kind cannot be understood, so that it proves nothing that one is not found.
@@ -178,6 +201,11 @@ impl State {
     /// The pods of a node.
     pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a Arc<Pod>> + Clone {
         self.indexes.pods_by_node.on(node)
+    }
+
+    /// What the pods of a node mean to those who would disrupt it.
+    pub fn load_of(&self, node: &str, costs: Costs) -> Arc<Load> {
+        self.indexes.pods_by_node.load(node, costs)
     }
 
     /// The pods that have no node.
@@ -232,11 +260,11 @@ impl State {
                 self.listing.insert(kind, BTreeSet::new());
                 Vec::new()
             }
-            Seen::Unreadable(kind, key, why) => {
+            Seen::Unreadable(kind, key, unreadable) => {
                 if let Some(listed) = self.listing.get_mut(&kind) {
                     listed.insert(key.clone());
                 }
-                self.unreadable.insert((kind, key.clone()), why);
+                self.unreadable.insert((kind, key.clone()), unreadable);
                 self.remove(kind, &key).into_iter().collect()
             }
             Seen::Listed(object) => {

@@ -99,6 +99,8 @@ pub struct Move {
     pub savings: f64,
     /// How many pods move.
     pub pods: usize,
+    /// Nodes that take some of them.
+    pub onto: Vec<NodeId>,
 }
 
 /// What becomes of the pods of an answer that have no place, or none that is ready.
@@ -231,15 +233,12 @@ pub fn merge(simulation: &mut Simulation<'_>, all: &[Candidate], rules: &dyn Rul
     // Many small steps: everything the others have room for, then what one new node can take.
     let mut steps = Vec::new();
     steps.extend(delete_together(simulation, all, &open, rules));
-    let left = |moves: &[Move]| -> Vec<usize> {
-        let taken = |index: &usize| moves.iter().any(|each| each.candidates.contains(index));
-        open.iter().copied().filter(|index| !taken(index)).collect()
-    };
-    let mut taken: Vec<usize> = steps.iter().flat_map(|step: &Move| step.candidates.clone()).collect();
-    if let Some(more) = replace_prefix(simulation, all, &left(&steps), &taken, rules) {
-        taken.extend(&more.candidates);
-        steps.push(more);
-    }
+    let taken: Vec<usize> = steps.iter().flat_map(|step: &Move| step.candidates.clone()).collect();
+    // What takes the pods of others stays.
+    let relied: Vec<NodeId> = steps.iter().flat_map(|step: &Move| step.onto.clone()).collect();
+    let is_left = |index: &usize| !taken.contains(index) && !relied.contains(&all[*index].node);
+    let left: Vec<usize> = open.iter().copied().filter(is_left).collect();
+    steps.extend(replace_prefix(simulation, all, &left, &taken, rules));
     // One large step: the longest beginning of the list that one new node can take.
     let mut other = start;
     let prefix = replace_prefix(&mut other, all, &open, &[], rules);
@@ -269,18 +268,31 @@ fn delete_together(
         }
     }
     *simulation = before;
-    let pods = keep_what_fits(simulation, all, &mut gone);
+    keep_what_fits(simulation, all, &mut gone);
     let savings: f64 = gone.iter().map(|index| all[*index].price).sum();
     if gone.len() > 1 && rules.is_worth(&gone, savings) {
-        adopt(simulation, all, &gone);
-        return Some(Move { candidates: gone, verdict: Verdict::Delete, savings, pods });
+        let answer = adopt(simulation, all, &gone);
+        let (pods, onto) = (answer.places.len(), onto(&answer));
+        return Some(Move { candidates: gone, verdict: Verdict::Delete, savings, pods, onto });
     }
     None
 }
 
-/// Keeps of candidates those that can go at once, and says how many pods move: where one goes after the other, pods
-/// find other places than where all are moved together, the largest first.
-fn keep_what_fits(simulation: &mut Simulation<'_>, all: &[Candidate], gone: &mut Vec<usize>) -> usize {
+/// The nodes that take pods.
+fn onto(answer: &Answer) -> Vec<NodeId> {
+    let nodes = answer.places.iter().filter_map(|(_, place)| match place {
+        Place::Node(node) => Some(*node),
+        Place::Claim(_) => None,
+    });
+    let mut nodes: Vec<NodeId> = nodes.collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Keeps of candidates those that can go at once: where one goes after the other, pods find other places than where
+/// all are moved together, the largest first.
+fn keep_what_fits(simulation: &mut Simulation<'_>, all: &[Candidate], gone: &mut Vec<usize>) {
     loop {
         let nodes: Vec<NodeId> = gone.iter().map(|index| all[*index].node).collect();
         let answer = simulation.ask(&Question { saving: true, ..Question::without(&nodes) });
@@ -288,7 +300,7 @@ fn keep_what_fits(simulation: &mut Simulation<'_>, all: &[Candidate], gone: &mut
         let stuck = unplaced(simulation, &answer).into_iter().map(|(pod, _)| pod);
         let stuck: Vec<PodId> = stuck.chain(in_claims.map(|(pod, _)| *pod)).collect();
         if stuck.is_empty() {
-            return answer.places.len();
+            return;
         }
         let stays: Vec<NodeId> = stuck.iter().filter_map(|pod| simulation.node_of(*pod)).collect();
         let before = gone.len();
@@ -343,10 +355,11 @@ fn replace_prefix(
     }
     let (count, verdict) = found?;
     chosen.truncate(count);
-    let pods = adopt(simulation, all, &chosen).places.len();
+    let answer = adopt(simulation, all, &chosen);
+    let (pods, onto) = (answer.places.len(), onto(&answer));
     let price = chosen.iter().map(|index| all[*index].price).sum();
     let savings = verdict.savings(price)?;
-    Some(Move { candidates: chosen, verdict, savings, pods })
+    Some(Move { candidates: chosen, verdict, savings, pods, onto })
 }
 
 /// Makes some candidates go for good.

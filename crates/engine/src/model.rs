@@ -355,6 +355,17 @@ pub struct Node {
     pub volumes: Vec<Volume>,
     /// How many volumes of a driver it can attach.
     pub volume_limits: Vec<(DriverId, u32)>,
+    /// What it takes of the limits of its pool, if that has any and gets it back when the node goes.
+    pub share: Option<Box<Share>>,
+}
+
+/// What a node takes of the limits of its pool.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The pool.
+    pub pool: PoolId,
+    /// What the node has in all, itself as one node included.
+    pub amounts: Amounts,
 }
 
 /// What a Node object says, which differs from what its claim says until the node is registered and initialised.

@@ -224,6 +224,15 @@ fn with_spot(world: &mut World, count: u32) -> Vec<InstanceType> {
     types
 }
 
+/// The one capacity type that a claim can have.
+fn bound_to(world: &World, simulation: &mut Simulation<'_>, claim: &PlannedClaim) -> Option<String> {
+    let key = world.snapshot.keys.capacity_type;
+    let universe = simulation.universe();
+    let id = universe.find(claim.requirements, key)?;
+    let value = universe.get(id).single()?;
+    Some(universe.values(key).name(value).to_owned())
+}
+
 #[test]
 fn an_on_demand_node_that_may_become_spot_becomes_nothing_else() {
     let mut world = world(|world| with_spot(world, 4));
@@ -233,10 +242,7 @@ fn an_on_demand_node_that_may_become_spot_becomes_nothing_else() {
         panic!("not replaced")
     };
     assert_eq!(names(&world, &claim), ["t-01", "t-02", "t-03", "t-04"]);
-    let universe = simulation.universe();
-    let id = universe.find(claim.requirements, world.snapshot.keys.capacity_type).expect("it is set");
-    let spot = universe.value(world.snapshot.keys.capacity_type, "spot");
-    assert_eq!(universe.get(id).single(), Some(spot));
+    assert_eq!(bound_to(&world, &mut simulation, &claim).as_deref(), Some("spot"));
 }
 
 #[test]
@@ -249,8 +255,12 @@ fn where_no_cheaper_type_has_spot_the_cheaper_one_is_bought_on_demand() {
         types
     });
     let all = [node(&mut world, "t-04", 4, 4.0, false, &[4])];
-    let Verdict::Replace(claim) = verdict(&world, &all, &[0], &ALL) else { panic!("not replaced") };
+    let mut simulation = Simulation::new(&world.snapshot, &world.options);
+    let Verdict::Replace(claim) = examine(&mut simulation, &all, &[0], &ALL, true) else {
+        panic!("not replaced")
+    };
     assert_eq!(names(&world, &claim), ["t-01", "t-02", "t-03"]);
+    assert_eq!(bound_to(&world, &mut simulation, &claim).as_deref(), Some("on-demand"));
 }
 
 #[test]
@@ -292,6 +302,25 @@ fn many_half_empty_nodes_go_at_once() {
     let gone: usize = moves.iter().map(|each| each.candidates.len()).sum();
     // Ten CPUs are used, for which three nodes of four are enough.
     assert_eq!(gone, 7, "{moves:?}");
+}
+
+#[test]
+fn what_takes_the_pods_of_others_stays_or_goes_with_them() {
+    let mut world = world(|world| sizes(world, 5));
+    let small: Vec<Candidate> = (0..2).map(|_| sized(&mut world, 1, &[1])).collect();
+    // There is room for one of the small pods on each, and together they would be cheaper as one.
+    let large = (0..2).map(|_| node(&mut world, "size-8", 8, 10.0, false, &[7]));
+    let large: Vec<Candidate> = large.collect();
+    let all: Vec<Candidate> = small.into_iter().chain(large).collect();
+    let mut simulation = Simulation::new(&world.snapshot, &world.options);
+    let moves = merge(&mut simulation, &all, &ALL);
+    let gone: Vec<&[usize]> = moves.iter().map(|each| &*each.candidates).collect();
+    assert_eq!(gone, [&[0, 1, 2, 3]]);
+    // Where only the large ones may make way for a new one, that saves more.
+    let mut simulation = Simulation::new(&world.snapshot, &world.options);
+    let moves = merge(&mut simulation, &all, &Anything { replaced_from: 2, ..ALL });
+    let gone: Vec<&[usize]> = moves.iter().map(|each| &*each.candidates).collect();
+    assert_eq!(gone, [&[2, 3]]);
 }
 
 #[test]

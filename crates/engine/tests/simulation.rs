@@ -2,12 +2,14 @@
 
 mod world;
 
-use engine::model::{ClassId, Guard, NodeId, Pod, PodClass, PodId, Running, Runs, Snapshot};
+use engine::model::{
+    ClassId, Guard, NodeId, Pod, PodClass, PodId, PoolId, ReservationId, Running, Runs, Share, Snapshot,
+};
 use engine::options::{Options, Reserved};
 use engine::solve::{Answer, Place, Question, Simulation, solve};
 use engine::universe::Universe;
 use proptest::prelude::*;
-use world::{HOSTNAME, World, ZONE};
+use world::{CAPACITY_TYPE, HOSTNAME, World, ZONE};
 
 const ZONES: [&str; 5] = ["test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d", "an-old-zone"];
 const APPS: [&str; 3] = ["a", "b", "c"];
@@ -278,5 +280,40 @@ proptest! {
             let found = summary(&answer, &mut simulation, &world.snapshot);
             prop_assert_eq!(found, expected(&cluster, &[NodeId(0), NodeId::at(node)]), "without {}", node);
         }
+    }
+}
+
+#[test]
+fn nodes_that_go_before_anything_is_launched_give_back_what_they_take_of_limits() {
+    let mut world = World::new();
+    world.options = Options { reserved: Reserved::Fallback, ..Options::default() };
+    // A reservation of two launches, and two nodes that hold them: one without pods and one with a pod.
+    let reservation = ReservationId(world.snapshot.reservations.intern("cr-1"));
+    let mut kind = world.instance_type("m", &[("cpu", "4"), ("pods", "10")], &["test-zone-a"], 1.0);
+    kind.requirements = world.set(&[(ZONE, "In", &["test-zone-a"]), (CAPACITY_TYPE, "In", &["reserved"])]);
+    kind.offerings[0].requirements = kind.requirements;
+    kind.offerings[0].reservation = Some((reservation, 0));
+    let catalogue = world.catalogue(vec![kind]);
+    world.pool("default", &[], catalogue);
+    world.limit(0, "nodes", "0");
+    world.limit(0, "cpu", "0");
+    for name in ["empty", "used"] {
+        let node = world.node(name, &[("karpenter.sh/nodepool", "default")], &[("pods", "10")]);
+        let amounts = world.requests(&[("cpu", "4"), ("nodes", "1")]);
+        world.snapshot.nodes[node.index()].share = Some(Box::new(Share { pool: PoolId(0), amounts }));
+    }
+    let class = world.class(&[("cpu", "2")]);
+    world.pods(1, class);
+    world.snapshot.pods[0].runs = Some(Runs { on: NodeId(1), counted: true, blocked: false });
+    let mut simulation = Simulation::new(&world.snapshot, &world.options);
+    let mut ask = |node: u32, credit: Option<ReservationId>| {
+        let answer = simulation.ask(&Question { credit, ..Question::without(&[NodeId(node)]) });
+        (answer.claims.len(), answer.failures.len())
+    };
+    for _ in 0..2 {
+        assert_eq!(ask(1, None), (0, 1), "the node is there until its successor is");
+        assert_eq!(ask(1, Some(reservation)), (1, 0));
+        // What the other one gives back is its own successor's, even if it has none.
+        assert_eq!(ask(0, Some(reservation)), (0, 0));
     }
 }

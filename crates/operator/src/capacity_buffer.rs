@@ -26,7 +26,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use runtime::controller::{Again, Controller, Outcome, Reconcile};
-use runtime::limit::Limiter;
 use runtime::queue::Backoff;
 use serde_json::{Value, json};
 
@@ -198,10 +197,8 @@ pub(crate) fn controller(context: &Context, batcher: &Arc<Batcher>) -> Controlle
         }
     }));
     let buffers = Buffers { context: context.clone(), batcher: Arc::clone(batcher) };
-    let wiring = Wiring {
-        backoff: Backoff::millis(100, 60_000),
-        limiter: Some(Limiter::new(10.0, 100)),
-        ..Wiring::new(CAPACITY_BUFFER, 10)
-    };
+    // There may be many of them, each looked at now and then. A limit for all together would make those wait that
+    // have changed.
+    let wiring = Wiring { backoff: Backoff::millis(100, 60_000), ..Wiring::new(CAPACITY_BUFFER, 10) };
     watching::controller(context, wiring, buffers)
 }

@@ -11,6 +11,7 @@ use runtime::metrics::Registry;
 use runtime::{Api, Cluster, Settings};
 
 use crate::node_pool::registration_health::Registrations;
+use crate::provisioner::Launches;
 
 /// What every controller works with. Clones share everything.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub struct Context {
     pub metrics: Registry,
     /// Whether nodes of NodePools have been joining the cluster.
     pub registrations: Registrations,
+    /// What nodes were launched for, and in vain.
+    pub launches: Launches,
     /// The NodeOverlays that are in force, if there can be any.
     pub overlays: Option<Overlays>,
 }

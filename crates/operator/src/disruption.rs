@@ -31,6 +31,7 @@ mod repair;
 mod run;
 mod scene;
 mod static_drift;
+mod stay;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +44,7 @@ use crate::Context;
 pub(crate) use method::{Class, Method, Reason};
 use queue::Commands;
 pub use repair::policies as repair_policies;
+pub use stay::Why;
 
 /// The ways to disrupt nodes, in the order in which they are asked.
 pub(crate) fn methods(gates: Gates) -> Vec<Arc<dyn Method>> {

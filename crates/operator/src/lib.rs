@@ -7,6 +7,7 @@ mod capacity_buffer;
 mod catalogue;
 pub mod context;
 pub mod disruption;
+mod invalid_costs;
 mod managed;
 pub mod metrics;
 pub mod node;
@@ -24,6 +25,7 @@ mod status;
 mod testing;
 mod text;
 mod threads;
+mod unreadable;
 mod watching;
 mod wiring;
 

@@ -58,8 +58,9 @@ impl Reconcile for NodeOverlays {
             let (types, mut failures) = self.types(pools).await;
             let Evaluation { in_force, rejections } = self.evaluate(&overlays, types).await;
             // What is in force comes first: whoever sees the condition can rely on it.
-            self.overlays.replace(in_force);
-            self.context.cluster.update(State::mark_unconsolidated);
+            if self.overlays.replace(in_force) {
+                self.context.cluster.update(State::mark_unconsolidated);
+            }
             let told =
                 overlays.iter().zip(&rejections).map(|(overlay, why)| self.tell(overlay, why.as_ref()));
             let mut again = Again::After(INTERVAL);
@@ -125,14 +126,16 @@ impl NodeOverlays {
     }
 }
 
-/// The generation of what overlays depend on: what users write, not what controllers do.
-fn generation(object: Option<&Object>) -> Option<i64> {
-    match object? {
-        Object::NodeOverlay(overlay) => Some(overlay.metadata.generation.unwrap_or_default()),
-        Object::NodePool(pool) => Some(pool.metadata.generation.unwrap_or_default()),
-        Object::NodeClass(class) => Some(class.metadata.generation),
-        _ => None,
-    }
+/// The generation of what overlays depend on, and which object it is: what users write, not what controllers do.
+fn generation(object: Option<&Object>) -> Option<(&str, i64)> {
+    let object = object?;
+    let generation = match object {
+        Object::NodeOverlay(overlay) => overlay.metadata.generation.unwrap_or_default(),
+        Object::NodePool(pool) => pool.metadata.generation.unwrap_or_default(),
+        Object::NodeClass(class) => class.metadata.generation,
+        _ => return None,
+    };
+    Some((object.meta().uid(), generation))
 }
 
 /// Anything that changes what overlays say, or what they are about, concerns all of them.

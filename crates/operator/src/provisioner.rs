@@ -25,6 +25,7 @@ use runtime::controller::Controller;
 use crate::Context;
 use batcher::Batcher;
 pub(crate) use pass::options;
+pub use tried::Launches;
 
 /// The provisioner and what wakes it.
 pub fn controllers(context: &Context) -> Vec<Controller> {

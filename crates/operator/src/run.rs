@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::context::Context;
 use crate::node_pool::registration_health::Registrations;
+use crate::provisioner::Launches;
 
 /// What there is before there is a cloud; clouds are made with it.
 #[derive(Clone, Debug)]
@@ -68,7 +69,8 @@ impl Parts {
             Some(overlays) => Arc::new(Overlaid::new(cloud, overlays.clone())),
             None => cloud,
         };
-        Context { cluster, api, cloud, clock, settings, events, metrics, registrations, overlays }
+        let launches = Launches::default();
+        Context { cluster, api, cloud, clock, settings, events, metrics, registrations, launches, overlays }
     }
 }
 
@@ -103,5 +105,7 @@ fn controllers(context: &Context) -> Vec<Controller> {
     all.extend(crate::disruption::controllers(context));
     all.extend(crate::pod_deletion_cost::controllers(context));
     all.extend(crate::metrics::controllers(context));
+    all.extend(crate::unreadable::controllers(context));
+    crate::invalid_costs::listen(context);
     all
 }

@@ -1,6 +1,7 @@
 //! Objects, a cloud and a cluster for tests.
 
 mod cloud;
+mod log;
 mod state;
 mod world;
 
@@ -9,6 +10,7 @@ use api::nodepool::NodePool;
 use serde_json::{Value, json};
 
 pub(crate) use cloud::FakeCloud;
+pub(crate) use log::Logged;
 pub(crate) use state::{node_objects, pod_object, pool_object, state, state_of};
 pub(crate) use world::{NODE_CLASS, NODE_POOL, Operated};
 

@@ -1,5 +1,16 @@
 //! Words for users, as upstream writes them.
 
+/// How long a message is at most, in bytes.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// A message that is not too long; characters are never cut in two.
+pub(crate) fn truncated(message: &str) -> String {
+    if message.len() <= LONGEST_MESSAGE {
+        return message.to_owned();
+    }
+    format!("{}...", &message[..message.floor_char_boundary(LONGEST_MESSAGE - 3)])
+}
+
 /// The text with its first letter upper-cased.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
@@ -39,6 +50,15 @@ pub(crate) fn snake_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_messages_are_cut_between_characters() {
+        assert_eq!(truncated("short"), "short");
+        let cut = truncated(&"ä".repeat(1000));
+        assert_eq!((cut.len(), cut.ends_with("ä...")), (1023, true));
+        assert_eq!(truncated(&"a".repeat(1024)).len(), 1024);
+        assert_eq!(truncated(&"a".repeat(1025)).len(), 1024);
+    }
 
     #[test]
     fn sentences_begin_with_a_capital() {

@@ -61,13 +61,25 @@ pub trait Reconcile: Send + Sync + 'static {
 }
 
 tokio::task_local! {
-    static CURRENT: &'static str;
+    static CURRENT: Current;
+}
+
+/// What is looked at, and by whom.
+struct Current {
+    controller: &'static str,
+    queue: usize,
+    key: Key,
 }
 
 /// The name of the controller that runs this code, for metrics and logs of what it calls; empty if none does.
 /// Tasks that it spawned do not belong to it.
 pub fn current() -> &'static str {
-    CURRENT.try_with(|name| *name).unwrap_or_default()
+    CURRENT.try_with(|current| current.controller).unwrap_or_default()
+}
+
+/// Whether this code runs because a key of a queue is looked at.
+pub(crate) fn looks_at(key: &Key, queue: usize) -> bool {
+    CURRENT.try_with(|current| current.queue == queue && current.key == *key).unwrap_or(false)
 }
 
 /// How a controller works.
@@ -184,7 +196,8 @@ fn reconcile_id() -> String {
 async fn one(name: &'static str, reconcile: &dyn Reconcile, key: &Key, queue: &Queue, measures: &Measures) {
     let start = Instant::now();
     measures.active.add(1.0);
-    let work = CURRENT.scope(name, reconcile.reconcile(key));
+    let current = Current { controller: name, queue: queue.address(), key: key.clone() };
+    let work = CURRENT.scope(current, reconcile.reconcile(key));
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     measures.active.add(-1.0);
     measures.time.observe(start.elapsed().as_secs_f64());
@@ -288,5 +301,38 @@ mod tests {
     async fn a_panic_stops_nothing_else() {
         let script: Vec<fn() -> Outcome> = vec![|| panic!("on purpose"), || Ok(Again::No)];
         assert_eq!(times(script).await, [1000, 1100]);
+    }
+
+    /// Fails, and writes to what it looks at.
+    struct Writing {
+        queue: Arc<Queue>,
+        seen: Mutex<Vec<u128>>,
+        start: Instant,
+    }
+
+    impl Reconcile for Writing {
+        fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
+            async move {
+                self.seen.lock().push(self.start.elapsed().as_secs().into());
+                self.queue.add(key.clone());
+                Err(Error::Other("no".to_owned()))
+            }
+            .boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_failing_look_writes_itself_is_no_reason_to_hurry() {
+        let queue = Arc::new(Queue::new(Backoff::millis(1000, 1_000_000)));
+        queue.add(Key::cluster("a"));
+        let (start, seen) = (Instant::now(), Mutex::default());
+        let writing = Arc::new(Writing { queue: Arc::clone(&queue), seen, start });
+        let reconcile = Arc::clone(&writing) as Arc<dyn Reconcile>;
+        let controller = Controller { name: "test", queue, workers: 1, limiter: None, reconcile };
+        let (_leads, leading) = watch::channel(true);
+        let running = tokio::spawn(controller.run(leading, Registry::default()));
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        running.abort();
+        assert_eq!(*writing.seen.lock(), [0, 1, 3, 7, 15]);
     }
 }

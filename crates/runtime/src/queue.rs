@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::controller;
 use crate::metrics::{Registry, Series};
 
 /// How long a key waits after failures: `first`, then twice as long each time, at most `last`.
@@ -41,6 +42,9 @@ impl Backoff {
         self.first.saturating_mul(1 << failures.min(30)).min(self.last)
     }
 }
+
+/// The longest wait of a key that failed while somebody else changed what it depends on.
+const NEWS: Duration = Duration::from_secs(1);
 
 /// How urgent a key is; the greater, the sooner.
 pub type Priority = i32;
@@ -86,6 +90,8 @@ struct Work {
     since: Instant,
     /// The urgency of what changed meanwhile.
     changed: Option<Priority>,
+    /// Whether somebody else than who looks at it changed something.
+    news: bool,
 }
 
 impl Queue {
@@ -153,12 +159,18 @@ impl Queue {
 
     /// As [`Queue::add`], with an urgency.
     pub fn add_with(&self, key: Key, priority: Priority) {
+        let by_itself = controller::looks_at(&key, self.address());
         let mut inner = self.inner.lock();
         let before = inner.arrivals;
-        inner.add(key, priority, Instant::now());
+        inner.add(key, priority, by_itself, Instant::now());
         self.count(&inner, before);
         drop(inner);
         self.changed.notify_one();
+    }
+
+    /// Tells this queue from others.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Looks at the key after a while at the latest.
@@ -211,10 +223,14 @@ impl Queue {
     pub fn failed(&self, key: &Key) {
         let (mut inner, now) = (self.inner.lock(), Instant::now());
         let failures = inner.failures.entry(key.clone()).or_default();
-        let wait = self.backoff.after(*failures);
+        let mut wait = self.backoff.after(*failures);
         *failures = failures.saturating_add(1);
-        // What changed meanwhile waits, too: it would fail as before.
         let work = inner.working.remove(key);
+        // What somebody else changed meanwhile may be what it takes, so it does not wait for long. What was written
+        // while the key was looked at is no reason to hurry: it would be written, and fail, again and again.
+        if work.as_ref().is_some_and(|work| work.news) {
+            wait = wait.min(NEWS);
+        }
         inner.add_at(key.clone(), now + wait);
         drop(inner);
         self.worked(work, now);
@@ -237,8 +253,9 @@ impl Queue {
 }
 
 impl Inner {
-    fn add(&mut self, key: Key, priority: Priority, now: Instant) {
+    fn add(&mut self, key: Key, priority: Priority, by_itself: bool, now: Instant) {
         if let Some(work) = self.working.get_mut(&key) {
+            work.news |= !by_itself;
             work.changed = Some(work.changed.map_or(priority, |before| before.max(priority)));
             return;
         }
@@ -275,7 +292,7 @@ impl Inner {
         while self.timers.first().is_some_and(|(when, _)| *when <= now) {
             if let Some((_, key)) = self.timers.pop_first() {
                 self.timer_of.remove(&key);
-                self.add(key, 0, now);
+                self.add(key, 0, true, now);
             }
         }
     }
@@ -285,14 +302,14 @@ impl Inner {
         let (_, _, key) = self.ready.pop_first()?;
         let since = self.place.remove(&key).map_or(now, |(_, _, since)| since);
         self.clear_timer(&key);
-        self.working.insert(key.clone(), Work { since: now, changed: None });
+        self.working.insert(key.clone(), Work { since: now, changed: None, news: false });
         Some((key, since))
     }
 
     fn finish(&mut self, key: &Key, again: Option<Instant>, now: Instant) -> Option<Work> {
         let work = self.working.remove(key);
         match (work.as_ref().and_then(|work| work.changed), again) {
-            (Some(priority), _) => self.add(key.clone(), priority, now),
+            (Some(priority), _) => self.add(key.clone(), priority, true, now),
             (None, Some(when)) => self.add_at(key.clone(), when),
             (None, None) => {}
         }
@@ -426,5 +443,26 @@ mod tests {
         queue.failed(&a);
         queue.next().await;
         assert_eq!(start.elapsed().as_millis(), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_changes_while_looking_at_it_fails_does_not_wait_for_long() {
+        let queue = Queue::new(Backoff::millis(5, 1_000_000));
+        queue.add(key("a"));
+        let mut a = queue.next().await;
+        for _ in 0..20 {
+            queue.failed(&a);
+            a = queue.next().await;
+        }
+        let start = Instant::now();
+        queue.add(key("a"));
+        queue.failed(&a);
+        let a = queue.next().await;
+        assert_eq!(start.elapsed().as_millis(), 1000);
+        // Nothing has changed since.
+        let start = Instant::now();
+        queue.failed(&a);
+        queue.next().await;
+        assert_eq!(start.elapsed().as_secs(), 1000);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use ::cluster::state::{Key, Kind, Meta, Object, Seen};
+use ::cluster::state::{Key, Kind, Meta, Object, Seen, Unreadable};
 use futures::AsyncBufReadExt;
 use http::{Request, header};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -190,7 +190,7 @@ impl Watch {
                 _ => {
                     let Some(object) = self.decode(object) else {
                         if kind == "DELETED" {
-                            self.cluster.gone(self.kind, &key_of(object), None);
+                            self.cluster.gone(self.kind, &name_of(object).0, None);
                         }
                         continue;
                     };
@@ -247,19 +247,22 @@ impl Watch {
         match self.kind.decode(json.get()) {
             Ok(object) => Some(object),
             Err(error) => {
-                let key = key_of(json);
-                tracing::error!(kind = self.kind.name(), name = %key, error = %error, "ignoring an object that cannot be read");
-                self.cluster.observe(Seen::Unreadable(self.kind, key, error.to_string()));
+                let (key, uid) = name_of(json);
+                // Slower, but it knows the field.
+                let why = self.kind.why_not(json.get()).unwrap_or_else(|| error.to_string());
+                tracing::error!(kind = self.kind.name(), name = %key, error = %why, "ignoring an object that cannot be read");
+                let unreadable = Unreadable { uid, why };
+                self.cluster.observe(Seen::Unreadable(self.kind, key, unreadable));
                 None
             }
         }
     }
 }
 
-/// Where an object is that cannot be read otherwise.
-fn key_of(json: &RawValue) -> Key {
+/// Where an object is that cannot be read otherwise, and its UID.
+fn name_of(json: &RawValue) -> (Key, Box<str>) {
     let named: Result<Named, _> = serde_json::from_str(json.get());
-    named.map_or_else(|_| Key::default(), |named| named.metadata.key())
+    named.map(|named| (named.metadata.key(), named.metadata.uid().into())).unwrap_or_default()
 }
 
 /// Whether the server does not know the parameters of streaming, rather than anything else.

@@ -52,7 +52,7 @@ pub enum CronError {
         value: String,
     },
     /// The duration after `@every` cannot be read.
-    #[error("invalid schedule {value:?}")]
+    #[error("invalid schedule {value:?}: {source}")]
     Every {
         /// The whole text.
         value: String,

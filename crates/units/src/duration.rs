@@ -64,6 +64,8 @@ pub struct GoDuration(i64);
 impl GoDuration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
+    /// The longest of all, about 292 years.
+    pub const MAX: Self = Self(i64::MAX);
 
     /// A number of nanoseconds.
     pub const fn from_nanos(nanos: i64) -> Self {
@@ -248,7 +250,13 @@ impl FromStr for NillableDuration {
     type Err = DurationError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let duration = if text == Self::NEVER { None } else { Some(text.parse()?) };
+        let duration = match text.parse() {
+            _ if text == Self::NEVER => None,
+            Ok(duration) => Some(duration),
+            // Centuries are as good as more centuries, and schemas accept any number.
+            Err(DurationError::OutOfRange { .. }) if !text.starts_with('-') => Some(GoDuration::MAX),
+            Err(error) => return Err(error),
+        };
         Ok(Self { duration, text: text.into() })
     }
 }
@@ -325,6 +333,17 @@ mod tests {
         assert_eq!(expire.duration(), Some(GoDuration::from_secs(720 * 3600)));
         assert_eq!((expire.as_str(), expire.to_string().as_str()), ("720h", "720h"));
         assert_eq!(NillableDuration::from(GoDuration::from_secs(60)).as_str(), "1m0s");
+    }
+
+    #[test]
+    fn a_nillable_duration_that_is_too_long_is_the_longest_there_is() {
+        for text in ["9999999h", "3000000h", "2562048h", "99999999999999999999s", "1h99999999999999999999m"] {
+            let long: NillableDuration = text.parse().unwrap();
+            assert_eq!((long.duration(), long.as_str()), (Some(GoDuration::MAX), text));
+        }
+        for text in ["99999999999999999999", "9999999d", "-9999999h"] {
+            assert!(text.parse::<NillableDuration>().is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub mod node_pool {
         NODE_CLASS_READY = "NodeClassReady";
         /// Whether nodes of the pool have been joining the cluster.
         NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy";
+        /// Present, and false, while some disruption budget cannot be read.
+        BUDGETS_VALID = "BudgetsValid";
     }
 
     /// The conditions that `Ready` depends on.

@@ -61,6 +61,8 @@ define! {
     POD_DELETION_COST = "pod.deletioncost";
     /// Writes what that controller decided.
     POD_DELETION_COST_QUEUE = "pod.deletioncost.queue";
+    /// Tells users of objects that cannot be read.
+    UNREADABLE = "unreadable";
     /// Takes Nodes into the cluster state.
     STATE_NODE = "state.node";
     /// Takes pods into the cluster state.

@@ -78,6 +78,8 @@ define! {
     NOMINATED = normal("Nominated", &["Pod"]).limited(PER_POD);
     /// No place was found for a pod.
     FAILED_SCHEDULING = warning("FailedScheduling", &["Pod"]).every_minutes(5);
+    /// No place was found for pods to come.
+    BUFFER_FAILED_SCHEDULING = warning("FailedScheduling", &["CapacityBuffer"]).every_minutes(5);
     /// The requirements leave no instance type.
     NO_COMPATIBLE_INSTANCE_TYPES = warning("NoCompatibleInstanceTypes", &["NodePool"]).every_minutes(1);
     /// A replacement is launched.
@@ -90,6 +92,8 @@ define! {
     DISRUPTION_BLOCKED = normal("DisruptionBlocked", &["Node", "NodeClaim"]);
     /// A budget keeps the nodes of a pool from being disrupted.
     NODE_POOL_DISRUPTION_BLOCKED = normal("DisruptionBlocked", &["NodePool"]).every_minutes(1);
+    /// A disruption budget cannot be read.
+    INVALID_BUDGETS = warning("InvalidBudgets", &["NodePool"]).every_minutes(15);
     /// A node cannot be consolidated.
     UNCONSOLIDATABLE = normal("Unconsolidatable", &["Node", "NodeClaim"]).every_minutes(15);
     /// A node could be consolidated.
@@ -128,6 +132,20 @@ define! {
     DO_NOT_DISRUPT_UNTIL = normal("DoNotDisruptUntil", &["Pod"]);
     /// A pod is no longer protected.
     DO_NOT_DISRUPT_ELAPSED = normal("DoNotDisruptGracePeriodElapsed", &["Pod"]);
+    /// An object of ours cannot be read, and has no part in anything.
+    UNREADABLE = warning(
+        "Unreadable",
+        &[
+            "NodePool",
+            "NodeClaim",
+            "NodeOverlay",
+            "CapacityBuffer",
+            "KWOKNodeClass",
+            "EC2NodeClass",
+            "AKSNodeClass",
+        ],
+    )
+    .every_minutes(15);
     /// The last finalizer of an object is gone.
     FINALIZED = Event {
         dedupe: Duration::ZERO,

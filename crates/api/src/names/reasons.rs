@@ -32,6 +32,8 @@ pub mod node_pool {
         NODE_CLASS_READINESS_UNKNOWN = "NodeClassReadinessUnknown";
         /// Nodes did not join the cluster.
         REGISTRATION_FAILED = "RegistrationFailed";
+        /// A disruption budget cannot be read.
+        INVALID_BUDGETS = "InvalidBudgets";
     }
 }
 

@@ -1,4 +1,4 @@
-//! Disruption budgets: how many nodes of a pool may be disrupted now. Entry: [`allowed_disruptions`].
+//! Disruption budgets: how many nodes of a pool may be disrupted now. Entries: [`limit`], [`allowed_disruptions`].
 
 use jiff::Timestamp;
 use units::{BudgetNodes, BudgetNodesError, CronError, DurationError, GoDuration, Schedule, Window};
@@ -12,22 +12,40 @@ pub const UNLIMITED: i32 = i32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
     /// The number of nodes.
-    #[error("budget field nodes: {0}")]
+    #[error("nodes: {0}")]
     Nodes(#[source] BudgetNodesError),
     /// When the budget begins to apply.
-    #[error("budget field schedule: {0}")]
+    #[error("schedule: {0}")]
     Schedule(#[source] CronError),
     /// How long the budget applies.
-    #[error("budget field duration: {0}")]
+    #[error("duration: {0}")]
     Duration(#[source] DurationError),
     /// There is a duration, but nothing that begins.
-    #[error(
-        "budget field schedule: it is missing although duration is {duration:?}; expected both or neither"
-    )]
+    #[error("schedule: it is missing although duration is {duration:?}; expected both or neither")]
     NoSchedule {
         /// The duration.
         duration: String,
     },
+}
+
+/// A budget of a pool that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("spec.disruption.budgets[{index}].{error}")]
+pub struct WrongBudget {
+    /// Where it is in the pool's list.
+    pub index: usize,
+    /// Which of its fields, and why.
+    #[source]
+    pub error: BudgetError,
+}
+
+/// The budgets of a pool that cannot be read.
+pub fn wrong_budgets(budgets: &[Budget]) -> Vec<WrongBudget> {
+    let wrong = budgets.iter().enumerate().filter_map(|(index, budget)| {
+        let error = ParsedBudget::try_from(budget).err()?;
+        Some(WrongBudget { index, error })
+    });
+    wrong.collect()
 }
 
 /// A budget whose texts have been read.
@@ -79,20 +97,54 @@ impl ParsedBudget {
     }
 }
 
+/// How many nodes may be disrupted, and what says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// How many at the same time.
+    pub allowed: i32,
+    /// Who says so.
+    pub by: By,
+}
+
+/// Which of the budgets of a pool counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// None of them: any number of nodes may go.
+    Nothing,
+    /// The strictest, by its place in the list.
+    Budget(usize),
+    /// One that cannot be read, by its place in the list, and why.
+    Unreadable(usize, BudgetError),
+}
+
 /// How many of `nodes` may be disrupted for `reason` at `now`: what the strictest budget for it allows.
 ///
 /// A budget that cannot be read allows nothing, even if it is for another reason: nobody knows what it was to
 /// protect.
+pub fn limit(budgets: &[Budget], reason: DisruptionReason, nodes: usize, now: Timestamp) -> Limit {
+    let mut limit = Limit { allowed: UNLIMITED, by: By::Nothing };
+    for (place, budget) in budgets.iter().enumerate() {
+        match ParsedBudget::try_from(budget) {
+            Ok(budget) => {
+                let allowed = if budget.concerns(reason) { budget.allowed(nodes, now) } else { UNLIMITED };
+                if allowed < limit.allowed {
+                    limit = Limit { allowed, by: By::Budget(place) };
+                }
+            }
+            Err(error) => return Limit { allowed: 0, by: By::Unreadable(place, error) },
+        }
+    }
+    limit
+}
+
+/// As [`limit`], only the number.
 pub fn allowed_disruptions(
     budgets: &[Budget],
     reason: DisruptionReason,
     nodes: usize,
     now: Timestamp,
 ) -> i32 {
-    let parsed: Result<Vec<ParsedBudget>, BudgetError> = budgets.iter().map(TryInto::try_into).collect();
-    let Ok(parsed) = parsed else { return 0 };
-    let concerned = parsed.iter().filter(|budget| budget.concerns(reason));
-    concerned.map(|budget| budget.allowed(nodes, now)).min().unwrap_or(UNLIMITED)
+    limit(budgets, reason, nodes, now).allowed
 }
 
 #[cfg(test)]
@@ -203,6 +255,21 @@ mod tests {
     }
 
     #[test]
+    fn it_is_known_which_budget_counts() {
+        let by = |budgets: &[Budget]| limit(budgets, DisruptionReason::Empty, 10, NOW.parse().unwrap()).by;
+        assert_eq!(by(&[]), By::Nothing);
+        assert_eq!(by(&[budget("0", Some("@yearly"), Some("1h"))]), By::Nothing);
+        assert_eq!(
+            by(&[for_reasons("0", &[DisruptionReason::Drifted]), budget("5", None, None)]),
+            By::Budget(1)
+        );
+        assert_eq!(by(&[budget("5", None, None), budget("20%", None, None)]), By::Budget(1));
+        let wrong = budget("1", Some("@dailyX"), Some("1h"));
+        let error = ParsedBudget::try_from(&wrong).unwrap_err();
+        assert_eq!(by(&[budget("0", None, None), wrong]), By::Unreadable(1, error));
+    }
+
+    #[test]
     fn an_empty_list_of_reasons_concerns_nothing() {
         check(&[for_reasons("0", &[])], DisruptionReason::Empty, 10, UNLIMITED);
     }
@@ -231,19 +298,20 @@ mod tests {
     #[test]
     fn errors_name_the_field_the_value_and_what_is_accepted() {
         for (bad, parts) in [
-            (budget("ten", None, None), ["budget field nodes: ", "\"ten\"", "expected"]),
-            (
-                budget("1", Some("@dailyX"), Some("1h")),
-                ["budget field schedule: ", "\"@dailyX\"", "expected"],
-            ),
-            (budget("1", Some("@daily"), Some("long")), ["budget field duration: ", "\"long\"", "expected"]),
-            (budget("1", None, Some("1h")), ["budget field schedule: ", "\"1h\"", "expected"]),
+            (budget("ten", None, None), [".nodes: ", "\"ten\"", "expected"]),
+            (budget("1", Some("@dailyX"), Some("1h")), [".schedule: ", "\"@dailyX\"", "expected"]),
+            (budget("1", Some("@daily"), Some("long")), [".duration: ", "\"long\"", "expected"]),
+            (budget("1", None, Some("1h")), [".schedule: ", "\"1h\"", "expected"]),
+            (budget("1", Some("@every long"), Some("1h")), [".schedule: ", "\"@every long\"", "expected"]),
             (
                 budget("1", Some("0 0 * * tue-mon"), Some("1h")),
-                ["budget field schedule: ", "\"tue-mon\"", "ascending range"],
+                [".schedule: ", "\"tue-mon\"", "ascending range"],
             ),
         ] {
-            let message = ParsedBudget::try_from(&bad).unwrap_err().to_string();
+            let wrong = wrong_budgets(&[budget("1", None, None), bad]);
+            assert_eq!(wrong.len(), 1);
+            let message = wrong[0].to_string();
+            assert!(message.starts_with("spec.disruption.budgets[1]."), "{message}");
             for part in parts {
                 assert!(message.contains(part), "{message}");
             }

@@ -1,188 +1,231 @@
-//! `karpenter plan --disruption` and `--remove-node`: what would be disrupted now, and what happens without a node.
+//! `karpenter plan --disruption`: what would be disrupted now, and what keeps the other nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use cluster::state::State;
 use comfy_table::{CellAlignment, Table, presets};
-use jiff::Timestamp;
-use operator::Types;
-use operator::disruption::preview::{self, Preview, Without};
-use runtime::Settings;
+use operator::disruption::preview::{Allowance, Keeps, Move, Preview};
 use serde_json::{Value, json};
 
-use super::Output;
+use super::words::{after, counted, counted_verb, prices, some};
 
-/// How many names of nodes a line shows.
-const SHOWN: usize = 3;
+/// How many details a line shows, and how long they may be together.
+const DETAILS: usize = 3;
+const DETAILS_LENGTH: usize = 200;
 
-/// What is asked.
-pub(super) enum Ask<'a> {
-    /// What would be disrupted now.
-    Now,
-    /// What happens without some nodes.
-    Without(&'a [String]),
-}
-
-/// Answers what is asked about a cluster.
-pub(super) fn answer(
-    state: &State,
-    types: &Types,
-    settings: &Arc<Settings>,
-    ask: &Ask<'_>,
-    output: Output,
-    now: Timestamp,
-) -> Result<String> {
-    let (table, data) = match ask {
-        Ask::Now => {
-            let preview = preview::preview(state, types, settings, now);
-            (table(&preview), as_json(&preview))
-        }
-        Ask::Without(names) => match preview::without_nodes(state, types, settings, names, now) {
-            Ok(without) => (removal(names, &without), removal_json(&without)),
-            Err(unknown) => bail!(
-                "no node {} is managed by a NodePool of the cluster; give names as `kubectl get nodes` shows them",
-                unknown.join(", ")
-            ),
-        },
-    };
-    match output {
-        Output::Table => Ok(table),
-        Output::Json => serde_json::to_string(&data).map(|text| text + "\n").context("printing JSON"),
-        Output::Yaml => serde_saphyr::to_string(&data).context("printing YAML"),
-    }
-}
-
-fn some(names: &[String]) -> String {
-    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
-}
-
-fn new_nodes(types: &[Vec<String>]) -> String {
-    let each = types.iter().map(|types| {
-        let first = types.first().map_or("any type", String::as_str);
-        match types.len().saturating_sub(1) {
-            0 => first.to_owned(),
-            more => format!("{first} or {more} others"),
-        }
-    });
-    each.collect::<Vec<_>>().join("; ")
-}
-
-fn table(preview: &Preview) -> String {
+/// For people.
+pub(super) fn table(preview: &Preview) -> String {
     let mut text = String::new();
+    moves(&mut text, &preview.moves);
     let saved: f64 = preview.moves.iter().map(|it| it.savings).sum();
-    if preview.moves.is_empty() {
-        text.push_str("Nothing would be disrupted now.\n");
-    } else {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header(["REASON", "WHAT", "NODES", "WHICH", "NEW NODE", "EVICTIONS", "SAVES $/HOUR"]);
-        for it in &preview.moves {
-            table.add_row([
-                it.reason.to_owned(),
-                it.decision.to_owned(),
-                it.nodes.len().to_string(),
-                some(&it.nodes),
-                new_nodes(&it.replacements),
-                it.evictions.to_string(),
-                format!("{:.4}", it.savings),
-            ]);
-        }
-        for column in [2, 5, 6] {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let _ = writeln!(text, "{table}");
-    }
     let evictions: usize = preview.moves.iter().map(|it| it.evictions).sum();
-    let share = if preview.price > 0.0 { saved / preview.price * 100.0 } else { 0.0 };
-    let _ = writeln!(
-        text,
-        "\nPrice per hour: {:.2} now, {:.2} afterwards ({share:.1} % less), {evictions} evictions.",
-        preview.price,
-        preview.price - saved
-    );
-    if !preview.budgets.is_empty() {
-        text.push_str("\nBudgets:\n");
-        for it in &preview.budgets {
-            let allowed = it.allowed.map_or("all".to_owned(), |allowed| allowed.to_string());
-            let _ = writeln!(
-                text,
-                "  {} {}: {allowed} of {} nodes at the same time, {} disrupted now",
-                it.pool, it.reason, it.nodes, it.disrupting
-            );
-        }
-    }
+    let _ = writeln!(text, "\n{}, {}.", prices(preview.price, saved), counted(evictions, "eviction"));
+    budgets(&mut text, &preview.budgets);
     kept(&mut text, &preview.kept);
     text
 }
 
-/// Nodes with the same reason are one line.
-fn kept(text: &mut String, kept: &BTreeMap<String, String>) {
-    if kept.is_empty() {
-        return;
-    }
-    let mut reasons = BTreeMap::<&str, Vec<String>>::new();
-    for (node, why) in kept {
-        reasons.entry(why).or_default().push(node.clone());
-    }
-    let mut reasons: Vec<_> = reasons.into_iter().collect();
-    reasons.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
-    text.push_str("\nNodes that stay:\n");
-    for (why, nodes) in reasons {
-        let _ = writeln!(text, "  {} ({}): {why}", nodes.len(), some(&nodes));
-    }
-}
-
-fn as_json(preview: &Preview) -> Value {
+/// For programs.
+pub(super) fn as_json(preview: &Preview) -> Value {
     let moves = preview.moves.iter().map(|it| {
         json!({
-            "reason": it.reason, "decision": it.decision, "nodes": it.nodes, "replacements": it.replacements,
-            "savings": it.savings, "evictions": it.evictions,
+            "reason": it.reason, "causes": it.causes, "decision": it.decision, "nodes": it.nodes,
+            "replacements": it.replacements, "savings": it.savings, "evictions": it.evictions,
         })
     });
     let budgets = preview.budgets.iter().map(|it| {
         json!({
-            "nodePool": it.pool, "reason": it.reason, "allowed": it.allowed, "nodes": it.nodes,
+            "nodePool": it.pool, "reason": it.reason, "allowed": it.allowed, "by": it.by, "nodes": it.nodes,
             "disrupting": it.disrupting,
         })
     });
+    let kept: BTreeMap<&String, String> =
+        preview.kept.iter().map(|(node, keeps)| (node, keeps.to_string())).collect();
     let saved: f64 = preview.moves.iter().map(|it| it.savings).sum();
     json!({
-        "moves": moves.collect::<Value>(), "kept": preview.kept, "budgets": budgets.collect::<Value>(),
-        "price": preview.price, "priceAfter": preview.price - saved,
+        "moves": moves.collect::<Value>(), "kept": kept, "budgets": budgets.collect::<Value>(),
+        "price": preview.price, "priceAfter": after(preview.price, saved),
     })
 }
 
-fn removal(names: &[String], without: &Without) -> String {
-    let mut text = format!("Without {}:\n", names.join(", "));
-    for (node, pods) in &without.moved {
-        let _ = writeln!(text, "  {} pods go to {node}: {}", pods.len(), some(pods));
+/// Moves that look alike.
+#[derive(Default)]
+struct Alike {
+    nodes: Vec<String>,
+    new_nodes: usize,
+    evictions: usize,
+    savings: f64,
+}
+
+fn moves(text: &mut String, all: &[Move]) {
+    if all.is_empty() {
+        text.push_str("Nothing would be disrupted now.\n");
+        return;
     }
-    match &*without.launches {
-        [] => text.push_str("  No new nodes are needed.\n"),
-        launches => {
-            let _ = writeln!(text, "  {} new nodes are needed: {}", launches.len(), new_nodes(launches));
+    let mut lines: Vec<([String; 3], Alike)> = Vec::new();
+    for it in all {
+        let causes: Vec<String> = it.causes.iter().cloned().collect();
+        let reason = if causes.is_empty() {
+            it.reason.to_owned()
+        } else {
+            format!("{} ({})", it.reason, causes.join(", "))
+        };
+        let key = [reason, it.decision.to_owned(), new_nodes(&it.replacements)];
+        let place = lines.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            lines.push((key, Alike::default()));
+            lines.len() - 1
+        });
+        let alike = &mut lines[place].1;
+        alike.nodes.extend(it.nodes.iter().cloned());
+        alike.new_nodes += it.replacements.len();
+        alike.evictions += it.evictions;
+        alike.savings += it.savings;
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "REASON",
+        "WHAT",
+        "NODES",
+        "WHICH",
+        "NEW",
+        "CHEAPEST TYPE",
+        "EVICTIONS",
+        "SAVES $/HOUR",
+    ]);
+    for ([reason, decision, types], alike) in lines {
+        table.add_row([
+            reason,
+            decision,
+            alike.nodes.len().to_string(),
+            some(&alike.nodes),
+            alike.new_nodes.to_string(),
+            types,
+            alike.evictions.to_string(),
+            format!("{:.4}", alike.savings),
+        ]);
+    }
+    for column in [2, 4, 6, 7] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    for (pod, why) in &without.unplaced {
-        let _ = writeln!(text, "  {pod} has no place: {why}");
-    }
-    let _ = writeln!(text, "  Saves {:.4} $ per hour.", without.savings);
-    kept(&mut text, &without.kept);
-    text
+    let _ = writeln!(text, "{}", table.trim_fmt());
 }
 
-fn removal_json(without: &Without) -> Value {
-    json!({
-        "newNodes": without.launches, "moved": without.moved, "unplaced": without.unplaced,
-        "savings": without.savings, "kept": without.kept,
-    })
+/// What new nodes can become: the cheapest type of each, and how many others there are.
+pub(super) fn new_nodes(types: &[Vec<String>]) -> String {
+    let each = types.iter().map(|types| match &**types {
+        [] => "as the NodePool asks".to_owned(),
+        [only] => only.clone(),
+        [first, others @ ..] => format!("{first} or {}", counted(others.len(), "other")),
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// Reasons for which a pool allows the same are one line.
+fn budgets(text: &mut String, all: &[Allowance]) {
+    if all.is_empty() {
+        return;
+    }
+    let mut lines = BTreeMap::<(&str, Option<i32>, &str, usize, usize), Vec<&str>>::new();
+    for it in all {
+        let key = (&*it.pool, it.allowed, &*it.by, it.nodes, it.disrupting);
+        lines.entry(key).or_default().push(it.reason);
+    }
+    text.push_str("\nBudgets:\n");
+    for ((pool, allowed, by, nodes, disrupting), reasons) in lines {
+        let allowed = allowed.map_or("any number".to_owned(), |allowed| allowed.to_string());
+        let by = if by.is_empty() { String::new() } else { format!(" ({by})") };
+        let _ = writeln!(
+            text,
+            "  {pool}, {}: {allowed} of {} at the same time, {disrupting} disrupted now{by}",
+            reasons.join(", "),
+            counted(nodes, "node"),
+        );
+    }
+}
+
+/// Nodes that stay for alike reasons are one line.
+fn kept(text: &mut String, kept: &BTreeMap<String, Keeps>) {
+    if kept.is_empty() {
+        return;
+    }
+    let mut lines = BTreeMap::<Vec<(Vec<&str>, &str)>, (Vec<String>, Vec<BTreeSet<&str>>)>::new();
+    for (node, keeps) in kept {
+        let all = keeps.all();
+        let key = all.iter().map(|(reasons, why)| (reasons.clone(), &*why.text)).collect();
+        let (nodes, details) = lines.entry(key).or_default();
+        nodes.push(node.clone());
+        details.resize(all.len(), BTreeSet::new());
+        for (details, (_, why)) in details.iter_mut().zip(all) {
+            details.extend(Some(&*why.detail).filter(|detail| !detail.is_empty()));
+        }
+    }
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    lines.sort_by_key(|(_, (nodes, _))| std::cmp::Reverse(nodes.len()));
+    let _ = writeln!(text, "\n{}:", counted_verb(kept.len(), "node", "stays", "stay"));
+    for (whys, (nodes, details)) in lines {
+        let each = whys.iter().zip(&details).map(|((reasons, why), details)| {
+            let colon = if reasons.is_empty() { "" } else { ": " };
+            format!("{}{colon}{why}{}", reasons.join(", "), shown(details))
+        });
+        let _ =
+            writeln!(text, "  {} ({}): {}", nodes.len(), some(&nodes), each.collect::<Vec<_>>().join("; "));
+    }
+}
+
+/// The first details in brackets, and how many others there are.
+fn shown(details: &BTreeSet<&str>) -> String {
+    let mut length = 0;
+    let fits = |detail: &&&str| {
+        let is_first = length == 0;
+        length += detail.len();
+        is_first || length <= DETAILS_LENGTH
+    };
+    let first: Vec<&str> = details.iter().take(DETAILS).take_while(fits).copied().collect();
+    match details.len() - first.len() {
+        _ if first.is_empty() => String::new(),
+        0 => format!(" ({})", first.join("; ")),
+        more => format!(" ({} and {more} more)", first.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_shown_as_far_as_a_line_has_room() {
+        let long = "x".repeat(300);
+        for (details, expected) in [
+            (vec![], String::new()),
+            (vec!["a"], " (a)".to_owned()),
+            (vec!["a", "b", "c"], " (a; b; c)".to_owned()),
+            (vec!["a", "b", "c", "d"], " (a; b; c and 1 more)".to_owned()),
+            (vec!["a", &long], " (a and 1 more)".to_owned()),
+            (vec![&long], format!(" ({long})")),
+        ] {
+            assert_eq!(shown(&details.into_iter().collect()), expected);
+        }
+    }
+
+    #[test]
+    fn moves_that_look_alike_are_one_line() {
+        let one = |name: &str, type_: &str| Move {
+            reason: "Drifted",
+            causes: ["AMIDrift".to_owned()].into(),
+            decision: "replace",
+            nodes: vec![name.to_owned()],
+            replacements: vec![vec![type_.to_owned()]],
+            savings: 0.25,
+            evictions: 2,
+        };
+        let mut text = String::new();
+        moves(&mut text, &[one("a", "m5.large"), one("b", "m5.large"), one("c", "c5.large")]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let both = ["Drifted", "(AMIDrift)", "replace", "2", "a,", "b", "2", "m5.large", "4", "0.5000"];
+        assert_eq!(lines[1], both, "{text}");
+        assert_eq!(lines.len(), 3, "{text}");
+    }
 }

@@ -21,27 +21,41 @@ pub(super) struct Corrected {
 
 impl Corrected {
     /// The types with all overlays of some files; nothing if there are none.
-    pub(super) fn of_files(objects: &Objects, types: &Arc<[InstanceType]>) -> Option<Self> {
-        Self::of(objects.node_overlays.iter(), objects.node_pools.iter(), types)
+    pub(super) fn of_files(
+        objects: &Objects,
+        types: &Arc<[InstanceType]>,
+        provider: Provider,
+    ) -> Option<Self> {
+        Self::of(objects.node_overlays.iter(), objects.node_pools.iter(), types, provider)
     }
 
-    /// The types with all overlays of a cluster, which are known only where the feature is on.
-    pub(super) fn of_state(state: &State, types: &Arc<[InstanceType]>) -> Option<Self> {
-        let (overlays, pools) = (state.node_overlays.values(), state.node_pools.values());
-        Self::of(overlays.map(AsRef::as_ref), pools.map(AsRef::as_ref), types)
+    /// The types with all overlays of files beside a state; without files those of the state, which are known only
+    /// where the feature is on.
+    pub(super) fn of_state(
+        state: &State,
+        of_files: Option<&[NodeOverlay]>,
+        types: &Arc<[InstanceType]>,
+    ) -> Option<Self> {
+        let pools = state.node_pools.values().map(AsRef::as_ref);
+        if let Some(overlays) = of_files {
+            return Self::of(overlays.iter(), pools, types, state.provider());
+        }
+        let overlays = state.node_overlays.values().map(AsRef::as_ref);
+        Self::of(overlays, pools, types, state.provider())
     }
 
     fn of<'a>(
         overlays: impl Iterator<Item = &'a NodeOverlay>,
         pools: impl Iterator<Item = &'a NodePool>,
         types: &Arc<[InstanceType]>,
+        provider: Provider,
     ) -> Option<Self> {
         let overlays: Vec<&NodeOverlay> = overlays.collect();
         if overlays.is_empty() {
             return None;
         }
         let pools = pools.map(|pool| PoolTypes { pool, types: Arc::clone(types) });
-        let evaluation = evaluate(Provider::Kwok, &overlays, &pools.collect::<Vec<_>>());
+        let evaluation = evaluate(provider, &overlays, &pools.collect::<Vec<_>>());
         let judged = overlays.iter().zip(evaluation.rejections);
         let named = |overlay: &NodeOverlay| overlay.metadata.name.clone().unwrap_or_default();
         let rejected = judged.filter_map(|(overlay, why)| Some((named(overlay), why?))).collect();

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::plan::report::{PoolReason, Report};
+use crate::plan::words::{at_most, counted, counted_verb};
 
 /// Hours in a month, as clouds count them.
 const HOURS_PER_MONTH: f64 = 730.0;
@@ -92,7 +93,7 @@ fn existing_nodes(text: &mut String, report: &Report) {
         counted(report.existing.len(), "existing node")
     );
     for (node, pods) in report.existing.iter().take(SHOWN) {
-        let _ = writeln!(text, "  {node}: {}", some(pods, 5));
+        let _ = writeln!(text, "  {node}: {}", at_most(pods, 5));
     }
     if report.existing.len() > SHOWN {
         let _ = writeln!(text, "  and {} more", report.existing.len() - SHOWN);
@@ -111,7 +112,7 @@ fn pending_pods(text: &mut String, report: &Report) {
     }
     for (error, pods) in by_reason {
         let names: Vec<String> = pods.iter().map(|pod| (*pod).clone()).collect();
-        let _ = writeln!(text, "  {}: {error}", some(&names, 3));
+        let _ = writeln!(text, "  {}: {error}", at_most(&names, 3));
         for reason in report.reasons.get(pods[0]).into_iter().flatten() {
             let _ = writeln!(text, "    {}", funnel(reason));
         }
@@ -167,17 +168,4 @@ fn funnel(reason: &PoolReason) -> String {
         let _ = write!(text, "; {nearest}");
     }
     text
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-fn counted_verb(count: usize, what: &str, one: &str, many: &str) -> String {
-    format!("{} {}", counted(count, what), if count == 1 { one } else { many })
-}
-
-fn some(names: &[String], shown: usize) -> String {
-    let first = names.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > shown { format!("{first} and {} more", names.len() - shown) } else { first }
 }

@@ -138,7 +138,7 @@ fn what_has_no_pods_that_we_know_is_refused() {
 #[test]
 fn what_cannot_be_read_is_not_called_absent() {
     let mut state = state(&[buffer("b", &with(of_template("t"), &json!({"replicas": 1})))]);
-    state.observe(Seen::Unreadable(Kind::PodTemplate, Key::new("default", "t"), "odd".to_owned()));
+    state.observe(Seen::Unreadable(Kind::PodTemplate, Key::new("default", "t"), "odd".into()));
     let unresolved = resolve(&state, state.capacity_buffers.values().next().unwrap()).unwrap_err();
     assert_eq!(unresolved.reason(), "ResolutionFailed");
     assert_eq!(unresolved.to_string(), "PodTemplate \"t\" cannot be read: odd");
@@ -265,6 +265,15 @@ fn limits_are_held_against_all_that_a_pod_asks_for() {
 }
 
 #[test]
+fn a_limit_of_pods_is_so_many_pods() {
+    let asking =
+        |more: &Value| resolved(&[pod_template("t", &template("1"))], &with(of_template("t"), more)).unwrap();
+    assert_eq!(asking(&json!({"replicas": 5, "limits": {"pods": "3"}})), 3);
+    assert_eq!(asking(&json!({"limits": {"pods": "3"}})), 3);
+    assert_eq!(asking(&json!({"limits": {"pods": "3", "cpu": "2"}})), 2);
+}
+
+#[test]
 fn more_room_than_anybody_has_is_refused() {
     for asked in [json!({"replicas": i32::MAX}), json!({"limits": {"cpu": "200k"}})] {
         let spec = with(of_workload("", "Deployment", "w"), &asked);
@@ -272,6 +281,28 @@ fn more_room_than_anybody_has_is_refused() {
         assert_eq!(unresolved.reason(), "ResolutionFailed");
         assert!(unresolved.to_string().ends_with("cannot be kept, only for 100000"), "{unresolved}");
     }
+}
+
+#[test]
+fn where_all_buffers_ask_for_too_much_the_smaller_ones_keep_their_room() {
+    let asking =
+        |name: &str, replicas: u32| buffer(name, &with(of_template("t"), &json!({"replicas": replicas})));
+    let all = [
+        pod_template("t", &template("1")),
+        asking("a-mistake", 99_999),
+        asking("b", 3),
+        asking("c", 60_000),
+        asking("d", 39_997),
+    ];
+    let rooms = rooms(&state(&all));
+    let kept: Vec<u32> = rooms.iter().map(Room::replicas).collect();
+    assert_eq!(kept, [0, 3, 60_000, 39_997]);
+    let why = rooms[0].pods.as_ref().unwrap_err().to_string();
+    assert_eq!(
+        why,
+        "room for 99999 pods cannot be kept: the smaller buffers keep room for 100000, and all together for 100000 \
+         at most"
+    );
 }
 
 #[test]

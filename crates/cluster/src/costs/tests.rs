@@ -83,7 +83,10 @@ fn only_what_must_move_makes_a_node_worth_something() {
     assert!(is_empty(costs.reschedule_disruption([&daemon, &worthless])));
     close(costs.reschedule_disruption([&daemon, &plain, &plain]), 3.0);
     close(costs.rescheduling([&daemon, &worthless]), -9.0);
-    close(costs.standing([&daemon, &worthless, &plain]), 2.0);
+    close(costs.reschedule_disruption([&daemon, &worthless, &plain]), 2.0);
+    // Neither does one that is done.
+    let done = pod(&json!({"status": {"phase": "Succeeded"}}));
+    assert!(is_empty(costs.reschedule_disruption([&done])));
 }
 
 #[test]

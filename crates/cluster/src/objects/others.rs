@@ -119,6 +119,7 @@ pub struct NodeInfo {
 
 part! {
     /// Keeps pods away from a node unless they tolerate it.
+    #[derive(PartialEq, Eq)]
     Taint {
         /// The key.
         key: Box<str>,

@@ -12,6 +12,8 @@ fn one_of(key: &str, values: &[&str]) -> Requirement {
 }
 
 /// A type in two zones: spot for 0.5, on demand for 1.
+const SIZE: &str = "karpenter.kwok.sh/instance-cpu";
+
 fn machine(name: &str, arch: &str) -> InstanceType {
     let offering = |zone: &str, capacity_type: &str, price| Offering {
         requirements: vec![one_of(ZONE, &[zone]), one_of(CAPACITY_TYPE, &[capacity_type])],
@@ -321,11 +323,28 @@ fn every_operator_selects() {
         (json!({"key": "unknown", "operator": "Exists"}), ["1", "1"]),
         (json!({"key": "beta.kubernetes.io/arch", "operator": "In", "values": ["arm64"]}), ["1", "7"]),
     ];
-    for (requirement, expected) in cases {
+    let bound = |operator: &str, value: &str| json!({"key": SIZE, "operator": operator, "values": [value]});
+    let bounds = [
+        (bound("Gt", "4"), ["1", "7"]),
+        (bound("Gt", "8"), ["1", "1"]),
+        (bound("Gte", "4"), ["7", "7"]),
+        (bound("Gte", "5"), ["1", "7"]),
+        (bound("Lt", "8"), ["7", "1"]),
+        (bound("Lt", "4"), ["1", "1"]),
+        (bound("Lte", "8"), ["7", "7"]),
+        (bound("Lte", "7"), ["7", "1"]),
+    ];
+    // The second is twice as large.
+    let mut types = machines().to_vec();
+    for (each, size) in types.iter_mut().zip(["4", "8"]) {
+        each.requirements.push(one_of(SIZE, &[size]));
+    }
+    let types: Arc<[InstanceType]> = types.into();
+    for (requirement, expected) in cases.into_iter().chain(bounds) {
         let overlay = serde_json::from_value(json!({
             "metadata": {"name": "a"}, "spec": {"requirements": [requirement], "price": "7"},
         }));
-        let one = evaluated(vec![overlay.unwrap()]);
+        let one = evaluated_with(vec![overlay.unwrap()], &types);
         let prices = ["amd", "arm"].map(|name| one.prices("p", name).split(' ').nth(1).unwrap().to_owned());
         assert_eq!(prices, expected, "{requirement}: {:?}", one.rejected());
     }

@@ -1,9 +1,11 @@
 //! Nodes as the engine sees them: what they are, and what running pods leave of them.
 
+use std::collections::BTreeMap;
+
 use api::names::labels;
 use api::nodepool::NodePool;
 use engine::intern::ResourceId;
-use engine::model::{DriverId, Node, NodeId, NodeObject};
+use engine::model::{DriverId, Node, NodeId, NodeObject, PoolId, Share};
 use engine::resources::Amounts;
 use engine::universe::SetId;
 use hashbrown::HashMap;
@@ -77,10 +79,12 @@ impl<'a> Builder<'a> {
             counting: 0,
             origins: Vec::new(),
         };
+        let limited = self.limited_pools();
         for state in states {
             match self.node(state, &csi_nodes) {
                 Ok(mut node) => {
                     node.takes_moved = !self.is_unsettled(state, now);
+                    node.share = self.share(state, &limited);
                     let id = NodeId::at(self.tables.snapshot.nodes.len());
                     if let Some(node) = state.node {
                         nodes.name(node, id);
@@ -151,7 +155,25 @@ impl<'a> Builder<'a> {
             ports: Vec::new(),
             volumes: Vec::new(),
             volume_limits: self.volume_limits(csi_node, instance_type)?,
+            share: None,
         })
+    }
+
+    /// Pools whose limits get something back when nodes go; only those who ask what happens then have to know.
+    fn limited_pools(&self) -> BTreeMap<Box<str>, PoolId> {
+        if !self.options.to_place.in_case {
+            return BTreeMap::new();
+        }
+        let pools = self.tables.snapshot.pools.iter().enumerate();
+        let limited = pools.filter(|(_, pool)| !pool.limits.is_empty());
+        limited.map(|(position, pool)| (pool.name.clone(), PoolId::at(position))).collect()
+    }
+
+    /// What a node takes of the limits of its pool.
+    fn share(&mut self, state: &StateNode<'_>, limited: &BTreeMap<Box<str>, PoolId>) -> Option<Box<Share>> {
+        let pool = *limited.get(state.pool())?;
+        let amounts = self.tables.capacity(&state.capacity()).ok()?;
+        Some(Box::new(Share { pool, amounts }))
     }
 
     /// Whether pods must not be moved to a node to save money: it was busy lately. Only pools that take part know.

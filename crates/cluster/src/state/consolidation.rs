@@ -1,5 +1,7 @@
 //! Whether there may be something to consolidate that was not there the last time somebody looked.
 
+use api::conditions::HasConditions;
+use api::names::conditions::READY;
 use jiff::{SignedDuration, Timestamp};
 
 use super::kind::Object;
@@ -32,8 +34,8 @@ impl State {
     /// Whether nothing that matters to consolidation has happened since, and it is not long ago.
     ///
     /// What matters: nodes and claims that come, go, become initialised or are marked for deletion (as seen when
-    /// one of the objects changes), pods that are bound or deleted, NodePools that are new or changed, and
-    /// [`State::mark_unconsolidated`].
+    /// one of the objects changes), nodes whose taints change, pods that are bound, done or deleted, NodePools that
+    /// are new, changed, or become ready or not, and [`State::mark_unconsolidated`].
     pub fn is_consolidated(&self, since: Consolidated, now: Timestamp) -> bool {
         since.revision == self.revision && now.duration_since(since.at) < REFRESH
     }
@@ -45,11 +47,11 @@ impl State {
 
     /// A NodePool has changed.
     pub(super) fn note_pool(&mut self, change: &Change) {
-        let generation = |object: &Option<Object>| match object {
-            Some(Object::NodePool(pool)) => Some(pool.metadata.generation),
+        let usable = |object: &Option<Object>| match object {
+            Some(Object::NodePool(pool)) => Some((pool.metadata.generation, pool.is_true(READY))),
             _ => None,
         };
-        if change.new.is_some() && generation(&change.old) != generation(&change.new) {
+        if change.new.is_some() && usable(&change.old) != usable(&change.new) {
             self.mark_unconsolidated();
         }
     }

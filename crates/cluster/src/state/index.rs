@@ -1,12 +1,14 @@
 //! Where to find objects by what they say about others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api::names::labels;
 
 use super::Change;
 use super::kind::{Key, Object};
+use crate::costs::Costs;
+use crate::load::Load;
 use crate::objects::Pod;
 
 /// Keys of objects by what they refer to.
@@ -38,16 +40,41 @@ impl Index {
 /// Pods by the node they are bound to. The pods themselves are here, because whoever asks for them asks for thousands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodsByNode {
-    bound: BTreeMap<Box<str>, Pods>,
+    bound: BTreeMap<Box<str>, Arc<OnNode>>,
     unbound: Pods,
 }
 
 type Pods = BTreeMap<Key, Arc<Pod>>;
 
+/// The pods of a node. Clones of the state share them.
+#[derive(Clone, Debug, Default)]
+struct OnNode {
+    pods: Pods,
+    /// What they mean, once somebody has asked, with how costs are read.
+    load: OnceLock<(Costs, Arc<Load>)>,
+}
+
+impl OnNode {
+    /// The pods of a node, to change them.
+    fn change(this: &mut Arc<Self>) -> &mut Pods {
+        let own = Arc::make_mut(this);
+        own.load.take();
+        &mut own.pods
+    }
+}
+
 impl PodsByNode {
     pub(super) fn on(&self, node: &str) -> impl ExactSizeIterator<Item = &Arc<Pod>> + Clone {
         const NONE: &Pods = &BTreeMap::new();
-        self.bound.get(node).unwrap_or(NONE).values()
+        self.bound.get(node).map_or(NONE, |own| &own.pods).values()
+    }
+
+    pub(super) fn load(&self, node: &str, costs: Costs) -> Arc<Load> {
+        let find = || Arc::new(Load::new(&self.on(node), costs));
+        let Some(own) = self.bound.get(node) else { return find() };
+        let (read, load) = own.load.get_or_init(|| (costs, find()));
+        // A process reads costs in one way only.
+        if *read == costs { Arc::clone(load) } else { find() }
     }
 
     pub(super) fn unbound(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> + Clone {
@@ -60,7 +87,8 @@ impl PodsByNode {
             let stays = matches!(new, Some(Object::Pod(new)) if new.spec.node_name == *node);
             if node.is_empty() && !stays {
                 self.unbound.remove(&key(old));
-            } else if let Some(pods) = self.bound.get_mut(node).filter(|_| !stays) {
+            } else if let Some(own) = self.bound.get_mut(node).filter(|_| !stays) {
+                let pods = OnNode::change(own);
                 pods.remove(&key(old));
                 if pods.is_empty() {
                     self.bound.remove(node);
@@ -69,8 +97,11 @@ impl PodsByNode {
         }
         if let Some(Object::Pod(new)) = new {
             let node = &new.spec.node_name;
-            let pods =
-                if node.is_empty() { &mut self.unbound } else { self.bound.entry(node.clone()).or_default() };
+            let pods = if node.is_empty() {
+                &mut self.unbound
+            } else {
+                OnNode::change(self.bound.entry(node.clone()).or_default())
+            };
             pods.insert(key(new), Arc::clone(new));
         }
     }

@@ -175,6 +175,16 @@ macro_rules! kinds {
                     Object::$kind(Arc::new(object))
                 })* })
             }
+
+            /// Which field keeps an object of this kind from being decoded, and why; nothing if it can be.
+            pub fn why_not(self, json: &str) -> Option<String> {
+                // As files are read: code that tells paths is large, and there is only this kind of it.
+                let tree: serde_json::Value = serde_json::from_str(json).ok()?;
+                match self { $(Self::$kind => {
+                    let error = serde_path_to_error::deserialize::<_, $type>(&tree).err()?;
+                    Some(format!("{}: {}", error.path(), error.inner()))
+                })* }
+            }
         }
 
         /// An object of any watched kind.

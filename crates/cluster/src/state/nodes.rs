@@ -126,7 +126,7 @@ impl State {
     /// A Node or a NodeClaim has changed.
     pub(super) fn note_instances(&mut self, change: &Change) {
         let ids = [&change.old, &change.new].map(|object| object.as_ref().and_then(provider_id));
-        if change.new.is_none() {
+        if change.new.is_none() || lets_others_in(change) {
             self.mark_unconsolidated();
         }
         if let Some(Object::NodeClaim(gone)) = change.old.as_ref().filter(|_| change.new.is_none()) {
@@ -155,6 +155,12 @@ impl State {
             self.mark_unconsolidated();
         }
     }
+}
+
+/// Whether other pods may run on a node than before.
+fn lets_others_in(change: &Change) -> bool {
+    let (Some(Object::Node(old)), Some(Object::Node(new))) = (&change.old, &change.new) else { return false };
+    old.spec.taints != new.spec.taints || old.spec.unschedulable != new.spec.unschedulable
 }
 
 fn provider_id(object: &Object) -> Option<&str> {

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::kind::{Key, Object};
 use super::{Change, State};
+use crate::eligibility::is_terminal;
 use crate::objects::Pod;
 
 /// What became of a pod that needs a place.
@@ -109,7 +110,8 @@ impl State {
             let before = old.map_or("", |old| &old.spec.node_name);
             !new.spec.node_name.is_empty() && *new.spec.node_name != *before
         });
-        if is_gone || is_bound {
+        let has_ended = new.is_some_and(is_terminal) && old.is_some_and(|old| !is_terminal(old));
+        if is_gone || is_bound || has_ended {
             self.mark_unconsolidated();
         }
     }

@@ -92,6 +92,47 @@ fn pods_are_found_by_their_node_or_as_those_without() {
 }
 
 #[test]
+fn what_pods_mean_for_their_node_follows_every_change_and_clones_have_their_own() {
+    let costly = |version: u64, node: &str| {
+        let mut pod = json!({
+            "metadata": {"name": "b", "namespace": "default", "uid": "v", "resourceVersion": version.to_string()},
+            "spec": {"nodeName": node},
+        });
+        pod["metadata"]["annotations"] = json!({"karpenter.sh/disruption-cost": "134217728"});
+        object(Kind::Pod, &pod)
+    };
+    let seen = |state: &State, node: &str| {
+        let load = state.load_of(node, Costs::default());
+        (load.moved.len(), load.speaking.len(), load.moving, load.evicting)
+    };
+    let mut state = state();
+    assert_eq!(seen(&state, "n"), (0, 0, 1.0, 0.0));
+    state.observe(Seen::Applied(pod(1, "n")));
+    assert_eq!(seen(&state, "n"), (1, 0, 2.0, 1.0));
+    let before = state.clone();
+    state.observe(Seen::Applied(costly(2, "n")));
+    assert_eq!(seen(&state, "n"), (2, 1, 4.0, 3.0));
+    assert_eq!(seen(&before, "n"), (1, 0, 2.0, 1.0));
+    state.observe(Seen::Applied(costly(3, "m")));
+    assert_eq!((seen(&state, "n"), seen(&state, "m")), ((1, 0, 2.0, 1.0), (1, 1, 3.0, 2.0)));
+    state.observe(Seen::Deleted(pod(4, "n")));
+    assert_eq!(seen(&state, "n"), (0, 0, 1.0, 0.0));
+}
+
+#[test]
+fn costs_that_are_read_in_another_way_are_not_those_that_were_kept() {
+    let mut state = state();
+    let annotations = json!({"controller.kubernetes.io/pod-deletion-cost": "134217728"});
+    let metadata = json!({"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "1",
+        "annotations": annotations});
+    let pod = json!({"metadata": metadata, "spec": {"nodeName": "n"}});
+    state.observe(Seen::Applied(object(Kind::Pod, &pod)));
+    for pod_deletion_cost in [true, false, true] {
+        assert_eq!(state.load_of("n", Costs { pod_deletion_cost }).evicting > 1.0, pod_deletion_cost);
+    }
+}
+
+#[test]
 fn an_object_that_cannot_be_understood_is_set_aside_until_it_can_be_or_is_gone() {
     let mut state = state();
     let key = Key::new("default", "a");
@@ -108,7 +149,7 @@ fn an_object_that_cannot_be_understood_is_set_aside_until_it_can_be_or_is_gone()
     state.observe(Seen::Listing(Kind::Pod));
     state.observe(unreadable(&Key::new("default", "b")));
     state.observe(Seen::Synced(Kind::Pod));
-    let left: Vec<_> = state.unreadable().map(|((_, key), _)| key.to_string()).collect();
+    let left: Vec<_> = state.unreadable().map(|(_, key, _)| key.to_string()).collect();
     assert_eq!(left, ["default/b"], "the other was not on the list");
 }
 

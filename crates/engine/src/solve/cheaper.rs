@@ -59,6 +59,10 @@ impl Solver<'_> {
         let Some(catalogue) = self.core.world.snapshot.pools[claim.pool.index()].catalogue else {
             return Err(Dear::Nothing);
         };
+        if !claim.reserved && !self.core.reservations.is_empty() {
+            // Whatever is left of reservations is held by others.
+            claim.requirements = self.unreserved(claim.requirements);
+        }
         let [spot, on_demand] = ["spot", "on-demand"].map(|name| self.admits(claim.requirements, name));
         let spot_to_spot = bargain.all_spot && spot;
         if spot_to_spot {
@@ -69,7 +73,7 @@ impl Solver<'_> {
         }
         self.keep_below(&mut claim, catalogue, bargain.than, prices)?;
         if spot && on_demand && !spot_to_spot {
-            self.pin(&mut claim, catalogue, prices)?;
+            self.pin(&mut claim, catalogue, bargain.than, prices)?;
         }
         self.keep_rivals_below(&mut claim, catalogue, bargain, prices)?;
         if spot_to_spot && bargain.one_node {
@@ -115,13 +119,14 @@ impl Solver<'_> {
         &mut self,
         claim: &mut PlannedClaim,
         catalogue: CatalogueId,
+        than: f64,
         prices: &mut Prices,
     ) -> Result<(), Dear> {
         let whole = claim.clone();
         for capacity_type in ["spot", "on-demand"] {
             claim.clone_from(&whole);
             claim.requirements = self.pinned(whole.requirements, capacity_type);
-            match self.keep_below(claim, catalogue, f64::INFINITY, prices) {
+            match self.keep_below(claim, catalogue, than, prices) {
                 Err(Dear::Nothing) => {}
                 done => return done,
             }
@@ -164,6 +169,14 @@ impl Solver<'_> {
         let universe = &mut self.core.world.universe;
         let value = universe.value(key, capacity_type);
         universe.find(set, key).is_none_or(|id| universe.get(id).has(value, universe.values(key)))
+    }
+
+    fn unreserved(&mut self, set: SetId) -> SetId {
+        let key = self.core.world.snapshot.keys.capacity_type;
+        let universe = &mut self.core.world.universe;
+        let value = universe.value(key, "reserved");
+        let others = universe.set([(key, Requirement::not_in([value]))]);
+        universe.intersect(set, others)
     }
 
     fn pinned(&mut self, set: SetId, capacity_type: &str) -> SetId {

@@ -57,6 +57,8 @@ pub struct PlannedClaim {
     pub requests: Amounts,
     /// Whether the pool's demand for choice was lowered.
     pub min_values_relaxed: bool,
+    /// Whether it holds places in reservations, to which it is bound then.
+    pub reserved: bool,
     /// Its pods, in the order in which they were placed.
     pub pods: Vec<PodId>,
 }
@@ -148,6 +150,7 @@ impl Solver<'_> {
             price: cheapest.map_or(f64::MAX, |offer| offer.price),
             requests,
             min_values_relaxed: claim.min_values_relaxed || self.lowered(&claim),
+            reserved: !claim.reservations.is_empty(),
             pods: claim.pods,
         })
     }

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use crate::intern::ResourceId;
-use crate::model::{NodeId, Pod, PodId, ReservationId, Snapshot};
+use crate::model::{NodeId, Pod, PodId, ReservationId, Share, Snapshot};
 use crate::options::{Options, Reserved};
 use crate::resources::Amounts;
 use crate::solve::finish::Prices;
@@ -37,7 +37,8 @@ pub struct Question<'q> {
     pub blocked_pods: bool,
     /// With more new claims than this the answer does not matter.
     pub most_claims: usize,
-    /// A reservation that gets a launch back; pods then wait for reservations rather than take something else.
+    /// A reservation that gets a launch back, because the nodes go before anything is launched: pools get back what
+    /// the nodes take of their limits, too. Pods then wait for reservations rather than take something else.
     pub credit: Option<ReservationId>,
 }
 
@@ -104,6 +105,11 @@ pub struct Simulation<'a> {
     moved: FastMap<PodId, NodeId>,
     /// What pools may still have.
     limits: Vec<FastMap<ResourceId, i64>>,
+}
+
+/// What the nodes of a question take of the limits of their pools.
+fn shares<'s>(snapshot: &'s Snapshot, question: &Question<'s>) -> impl Iterator<Item = &'s Share> {
+    question.without.iter().filter_map(|node| snapshot.nodes[node.index()].share.as_deref())
 }
 
 /// What is as it is when nothing is assumed.
@@ -262,6 +268,11 @@ impl<'a> Simulation<'a> {
         if let Some(id) = question.credit {
             core.options.reserved = Reserved::Strict;
             core.reservations.credit(id);
+            for share in shares(snapshot, question) {
+                for (resource, left) in &mut solver.limits[share.pool.index()] {
+                    *left = left.saturating_add(share.amounts.get(*resource));
+                }
+            }
         }
         solver.assumed = Some(Assumed { saving: question.saving, nodes: Vec::new() });
         truth
@@ -310,9 +321,10 @@ impl<'a> Simulation<'a> {
             core.reservations = reservations;
         }
         solver.order = truth.order;
-        for claim in solver.claims.drain(first..) {
-            let limits = &mut solver.limits[claim.pool.index()];
-            limits.clone_from(&self.limits[claim.pool.index()]);
+        let of_claims = solver.claims.drain(first..).map(|claim| claim.pool);
+        let of_nodes = question.credit.into_iter().flat_map(|_| shares(core.world.snapshot, question));
+        for pool in of_claims.chain(of_nodes.map(|share| share.pool)) {
+            solver.limits[pool.index()].clone_from(&self.limits[pool.index()]);
         }
         for (node, state) in solver.assumed.take().into_iter().flat_map(|assumed| assumed.nodes) {
             solver.nodes[node.index()] = state;

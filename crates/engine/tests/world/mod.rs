@@ -325,6 +325,7 @@ impl World {
             ports: Vec::new(),
             volumes: Vec::new(),
             volume_limits: Vec::new(),
+            share: None,
         };
         self.snapshot.nodes.push(node);
         NodeId::at(self.snapshot.nodes.len() - 1)

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use api::capacitybuffer::CapacityBuffer;
 use api::conditions::set_plain;
 use api::names::conditions::capacity_buffer::PROVISIONING;
+use api::names::events::BUFFER_FAILED_SCHEDULING;
 use api::names::messages::{BUFFER_EMPTY, BUFFER_NOT_READY};
 use api::names::reasons::capacity_buffer as reasons;
 use api::shared::ConditionStatus;
-use cluster::buffers::Room;
+use cluster::buffers::{Room, Unresolved};
 use cluster::snapshot::{Built, Origin};
 use cluster::state::Watched;
 use engine::solve::{Place, Plan};
 use engine::text::Texts;
 use futures::future::join_all;
 use jiff::Timestamp;
+use runtime::events::About;
 
 use crate::Context;
 use crate::status;
+use crate::text::truncated;
 
 /// Where the virtual pods of one buffer are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +78,10 @@ pub(crate) fn placement(built: &Built, plan: &Plan) -> Placement {
 fn provisioning(room: &Room, placed: &Placed) -> (ConditionStatus, &'static str, String) {
     let Placed { existing, new, .. } = placed;
     match &room.pods {
+        // The buffer by itself is as it should be, so that no other condition says why.
+        Err(too_many @ Unresolved::TooManyInAll { .. }) => {
+            (ConditionStatus::False, reasons::NOT_READY_FOR_PROVISIONING, too_many.to_string())
+        }
         Err(_) => (ConditionStatus::False, reasons::NOT_READY_FOR_PROVISIONING, BUFFER_NOT_READY.to_owned()),
         Ok(pods) if pods.replicas == 0 => {
             (ConditionStatus::False, reasons::BUFFER_EMPTY, BUFFER_EMPTY.to_owned())
@@ -112,10 +119,30 @@ pub(crate) async fn tell(context: &Context, rooms: &[Room], placement: &Placemen
     join_all(told).await;
 }
 
+/// Why there is not all the room that a buffer asks for, if so. What its own conditions say is not repeated.
+fn failure(room: &Room, placed: &Placed) -> Option<String> {
+    match &room.pods {
+        Err(too_many @ Unresolved::TooManyInAll { .. }) => Some(too_many.to_string()),
+        Err(_) => None,
+        Ok(pods) => {
+            let failed = pods.replicas.saturating_sub(placed.existing + placed.new);
+            placed.why.as_ref().map(|why| format!("for {failed} of {} pods, {why}", pods.replicas))
+        }
+    }
+}
+
+/// Tells the users of a buffer why there is not all its room.
+pub(crate) fn complain(context: &Context, buffer: &CapacityBuffer, why: &str) {
+    let about = About::object(buffer);
+    let (uid, message) = (about.uid.clone(), truncated(&format!("Failed to keep room, {why}")));
+    context.events.publish(&BUFFER_FAILED_SCHEDULING, about, message, &[&uid]);
+}
+
 async fn tell_one(context: &Context, room: &Room, placed: &Placed) {
     let key = Watched::key(&*room.buffer);
-    if let Some(why) = &placed.why {
+    if let Some(why) = failure(room, placed) {
         tracing::info!(CapacityBuffer = %key, error = %why, "could not keep room for all pods of a buffer");
+        complain(context, &room.buffer, &why);
     }
     let patch = {
         let state = context.cluster.read();

@@ -1,12 +1,13 @@
 //! How many nodes of each pool may be disrupted now. Entry: [`budgets`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use api::names::events::NODE_POOL_DISRUPTION_BLOCKED;
 use api::names::metrics::{NODEPOOLS_ALLOWED_DISRUPTIONS, NODEPOOLS_NODES_CONSUMING_BUDGETS};
 use api::nodepool::{DisruptionReason, NodePool};
-use api::validation::budget::{ParsedBudget, allowed_disruptions};
+use api::validation::budget::{By, Limit, limit};
 use cluster::state::State;
 use cluster::state_node::StateNode;
 use jiff::Timestamp;
@@ -24,12 +25,43 @@ pub(crate) struct Budget {
     pub(crate) nodes: usize,
     /// How many its budgets allow to be disrupted at the same time.
     pub(crate) allowed: i32,
+    /// Which of its budgets says so.
+    by: By,
     /// How many are disrupted, for whatever reason.
     pub(crate) disrupting: usize,
     taken: usize,
 }
 
 impl Budget {
+    /// The pool.
+    pub(crate) fn pool(&self) -> &NodePool {
+        &self.pool
+    }
+
+    /// What limits it, in words; nothing where nothing does.
+    pub(crate) fn limited(&self) -> String {
+        let place = match &self.by {
+            By::Nothing => return String::new(),
+            By::Unreadable(place, _) => return format!("spec.disruption.budgets[{place}] cannot be read"),
+            By::Budget(place) => *place,
+        };
+        let mut text = format!("spec.disruption.budgets[{place}]");
+        let Some(budget) = self.pool.spec.disruption.budgets.get(place) else { return text };
+        let _ = write!(text, ": {} of {} nodes", budget.nodes, self.nodes);
+        if let (Some(schedule), Some(duration)) = (&budget.schedule, &budget.duration) {
+            let _ = write!(text, ", from {schedule:?} for {duration}");
+        }
+        text
+    }
+
+    /// As [`Self::limited`], with what is wrong if something is.
+    pub(crate) fn explained(&self) -> String {
+        match &self.by {
+            By::Unreadable(_, error) => format!("{} and therefore allows nothing: {error}", self.limited()),
+            By::Nothing | By::Budget(_) => self.limited(),
+        }
+    }
+
     /// How many more may be disrupted.
     pub(crate) fn left(&self) -> usize {
         usize::try_from(self.allowed).unwrap_or(0).saturating_sub(self.disrupting + self.taken)
@@ -64,7 +96,14 @@ pub(crate) fn budgets(
     let mut all: Budgets = pools
         .map(|pool| {
             let name = pool.metadata.name.as_deref().unwrap_or_default();
-            let budget = Budget { pool: Arc::clone(pool), nodes: 0, allowed: 0, disrupting: 0, taken: 0 };
+            let budget = Budget {
+                pool: Arc::clone(pool),
+                nodes: 0,
+                allowed: 0,
+                by: By::Nothing,
+                disrupting: 0,
+                taken: 0,
+            };
             (name.into(), budget)
         })
         .collect();
@@ -86,7 +125,7 @@ pub(crate) fn budgets(
     }
     for budget in all.values_mut() {
         let of_pool = &budget.pool.spec.disruption.budgets;
-        budget.allowed = allowed_disruptions(of_pool, reason, budget.nodes, now);
+        Limit { allowed: budget.allowed, by: budget.by } = limit(of_pool, reason, budget.nodes, now);
     }
     all
 }
@@ -105,19 +144,6 @@ pub(crate) fn publish(context: &Context, budgets: &Budgets, reason: Reason) {
             let message =
                 format!("No allowed disruptions for disruption reason {reason} due to blocking budget");
             context.events.publish(&NODE_POOL_DISRUPTION_BLOCKED, about, message, &[&uid, reason]);
-        }
-    }
-}
-
-/// Logs budgets that cannot be read, which therefore allow nothing.
-pub(crate) fn log_errors(state: &State) {
-    for pool in state.node_pools.values().filter(|pool| is_pool_managed(pool, state.provider())) {
-        let wrong =
-            pool.spec.disruption.budgets.iter().filter_map(|budget| ParsedBudget::try_from(budget).err());
-        let wrong: Vec<String> = wrong.map(|error| error.to_string()).collect();
-        if !wrong.is_empty() {
-            let name = pool.metadata.name.as_deref().unwrap_or_default();
-            tracing::error!(NodePool = name, error = %wrong.join("; "), "detected disruption budget errors");
         }
     }
 }

@@ -3,17 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::conditions::HasConditions;
 use api::names::annotations::DO_NOT_DISRUPT;
+use api::names::conditions::node_claim::{CONSOLIDATABLE, INITIALIZED};
 use api::names::{events, labels};
 use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
+use cluster::consolidate_after::quiet_at;
 use cluster::costs::{self, Costs};
 use cluster::do_not_disrupt::DoNotDisrupt;
-use cluster::eligibility::is_reschedulable;
+use cluster::eligibility::is_active;
 use cluster::instance_types::InstanceType;
+use cluster::load::Load;
 use cluster::objects::{Node, Pod};
 use cluster::pod_disruption_budgets::Budgets;
-use cluster::state::State;
+use cluster::state::{Key, Kind, State};
 use cluster::state_node::StateNode;
 use jiff::Timestamp;
 use runtime::events::About;
@@ -23,10 +27,13 @@ use super::Class;
 use super::decision::Notice;
 use super::objection::{counts, objection};
 use super::repair::Repaired;
+use super::stay::{Kept, Stay};
 use crate::catalogue::Types;
 use crate::text::sentence;
 use crate::threads::in_parallel;
 
+/// What users are told of a node that others rely on.
+const RELIED_ON: &str = "node is to take pods of nodes that are being disrupted";
 /// So many nodes keep a core busy for long enough to be worth one.
 const NODES_PER_THREAD: usize = 256;
 
@@ -84,6 +91,15 @@ impl Candidate {
         costs::savings_ratio(self.price, self.cost)
     }
 
+    /// Whether the node has been quiet for as long as its pool asks; if not, until when.
+    pub(crate) fn check_quiet(&self) -> Result<(), Stay> {
+        if self.claim.is_true(CONSOLIDATABLE) {
+            return Ok(());
+        }
+        let until = self.claim.is_true(INITIALIZED).then(|| quiet_at(&self.pool, &self.claim)).flatten();
+        Err(Stay::NotQuiet(Arc::clone(&self.pool), until))
+    }
+
     /// A label of the node.
     pub(crate) fn label(&self, key: &str) -> &str {
         self.node.metadata.labels.text(key)
@@ -118,6 +134,8 @@ pub(crate) struct Found {
     pub(crate) candidates: Vec<Candidate>,
     /// What users are to be told.
     pub(crate) notices: Vec<Notice>,
+    /// Nodes of claims that are no candidates, and why.
+    pub(crate) stays: Vec<Kept>,
 }
 
 impl Found {
@@ -125,7 +143,24 @@ impl Found {
     fn and(mut self, mut more: Self) -> Self {
         self.candidates.append(&mut more.candidates);
         self.notices.append(&mut more.notices);
+        self.stays.append(&mut more.stays);
         self
+    }
+
+    fn keep(&mut self, node: &StateNode<'_>, blocked: &Blocked, search: Search<'_>) {
+        if !blocked.told && node.claim.is_none() {
+            return;
+        }
+        let message = sentence(&blocked.why);
+        if blocked.told {
+            self.notices.extend(notices(node, &message));
+        }
+        let Some(claim) = node.claim else { return };
+        let of_claim = || claim.metadata.name.as_deref().unwrap_or_default();
+        let name = node.node.map_or_else(of_claim, |node| &*node.metadata.name).into();
+        let is_taken = blocked.why == RELIED_ON || search.queued.contains(node.provider_id());
+        let why = if is_taken { Stay::Taken } else { Stay::Blocked(message) };
+        self.stays.push(Kept { node: name, why });
     }
 }
 
@@ -160,6 +195,8 @@ pub(crate) struct Search<'a> {
     pub(crate) types: &'a Types,
     /// Instances that are being disrupted already.
     pub(crate) queued: &'a BTreeSet<Box<str>>,
+    /// Instances that are to take pods of those.
+    pub(crate) relied_on: &'a BTreeSet<Box<str>>,
     /// Whether pods that block count.
     pub(crate) class: Class,
     /// What pods cost.
@@ -187,8 +224,7 @@ pub(super) fn find_among<'n, 's: 'n>(
         for node in share {
             match candidate(state, node, &budgets, search, &mut kinds, &mut found.notices) {
                 Ok(candidate) => found.candidates.push(candidate),
-                Err(blocked) if blocked.told => found.notices.extend(notices(node, &sentence(&blocked.why))),
-                Err(_) => {}
+                Err(blocked) => found.keep(node, &blocked, search),
             }
         }
         found
@@ -228,27 +264,33 @@ fn candidate<'a>(
     let unknown = (search.class == Class::Repair).then_some(&[][..]);
     let types = search.types.get(name).map(AsRef::as_ref).or(unknown);
     let Some((pool, types)) = pool.zip(types) else {
-        return Err(Blocked::new(format!("NodePool not found (NodePool={name})")));
+        let why = state.why_unreadable(Kind::NodePool, &Key::cluster(name));
+        return Err(Blocked::new(why.map_or_else(
+            || format!("NodePool not found (NodePool={name})"),
+            |why| format!("NodePool {name:?} cannot be read: {why}"),
+        )));
     };
-    let pods: Vec<&Arc<Pod>> = state.pods_on(&object.metadata.name).collect();
+    let load = state.load_of(&object.metadata.name, search.costs);
+    // Nobody moves a pod that is done or has been told to stop.
+    let asking = load.speaking.iter().filter(|pod| is_active(pod));
+    notices.extend(asking.filter_map(|pod| protection_notice(pod, search.now)));
     let mut stopped = None;
-    if let Err(blocked) = check_pods(&pods, budgets, search.now, notices) {
+    if let Err(blocked) = check_pods(state, &object, &load, budgets, search.now) {
         let counts = counts(search.class, claim.spec.termination_grace_period.is_some());
         if counts || !blocked.by_pods {
             return Err(blocked);
         }
         stopped = Some(blocked.why);
     }
-    let all = || pods.iter().map(|pod| &***pod);
     let wanted = node.label(labels::INSTANCE_TYPE);
     let kind = *kinds
         .entry((name.into(), wanted.into()))
         .or_insert_with(|| types.iter().find(|it| it.name == wanted));
     Ok(Candidate {
         provider_id: node.provider_id().into(),
-        cost: search.costs.reschedule_disruption(all()),
+        cost: load.moving,
         price: kind.map_or(0.0, |kind| costs::price(node, std::slice::from_ref(kind))),
-        disruption_cost: search.costs.disruption(all(), &claim, search.now),
+        disruption_cost: load.evicting * costs::lifetime_remaining(&claim, search.now),
         type_known: kind.is_some(),
         initialized: node.is_initialized(),
         blocked: stopped,
@@ -258,7 +300,7 @@ fn candidate<'a>(
         node: object,
         claim,
         pool,
-        pods: pods.iter().copied().filter(|pod| is_reschedulable(pod)).map(Arc::clone).collect(),
+        pods: Arc::clone(&load.moved),
     })
 }
 
@@ -299,6 +341,8 @@ fn check_node(node: &StateNode<'_>, search: Search<'_>) -> Result<(), Blocked> {
         "node isn't initialized"
     } else if node.is_nominated(search.now) {
         "node is nominated for a pending pod"
+    } else if search.relied_on.contains(node.provider_id()) && !repairs {
+        RELIED_ON
     } else if node.is_protected() && !repairs {
         return Err(Blocked::new(format!("disruption is blocked through the {DO_NOT_DISRUPT:?} annotation")));
     } else if node.pool().is_empty() {
@@ -311,15 +355,14 @@ fn check_node(node: &StateNode<'_>, search: Search<'_>) -> Result<(), Blocked> {
 
 /// What the pods of the node say.
 fn check_pods(
-    pods: &[&Arc<Pod>],
+    state: &State,
+    node: &Node,
+    load: &Load,
     budgets: &Budgets<'_>,
     now: Timestamp,
-    notices: &mut Vec<Notice>,
 ) -> Result<(), Blocked> {
-    for pod in pods {
-        notices.extend(protection_notice(pod, now));
-    }
-    objection(pods, budgets, now).map_or(Ok(()), |it| Err(Blocked::by_pods(it.why)))
+    let pods = state.pods_on(&node.metadata.name);
+    objection(&pods, &load.speaking, budgets, now).map_or(Ok(()), |it| Err(Blocked::by_pods(it.why)))
 }
 
 /// What users are told about the protection of a pod.

@@ -5,34 +5,36 @@
 //! single  one node goes, with at most one new node for it; every node is looked at, on all cores
 //! ```
 //!
-//! Whatever is decided in one pass is possible together: each step is looked at as if those before had happened.
+//! Whatever is decided in one pass is possible together: each step is looked at as if those before had happened, and
+//! what takes the pods of one stays where it is.
 
 mod balanced;
 mod rules;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::conditions::HasConditions;
 use api::names::conditions::node_claim::CONSOLIDATABLE;
-use api::names::events::UNCONSOLIDATABLE;
 use api::names::labels;
-use api::names::metrics::DISRUPTION_COVERAGE;
 use api::names::values::{CONSOLIDATION_MULTI, CONSOLIDATION_SINGLE};
 use api::nodepool::{ConsolidationPolicy, DisruptionReason};
 use cluster::costs;
 use cluster::snapshot::Built;
 use cluster::state::State;
-use engine::consolidate::{self, Candidate as Node, Keep, Verdict};
-use engine::solve::{Dear, Question, Simulation};
+use engine::consolidate::{self, Candidate as Node, Keep, Rules as _, Verdict};
+use engine::model::NodeId;
+use engine::solve::{Dear, Place, Question, Simulation};
 use jiff::SignedDuration;
 
 use super::budget::{Budget, Budgets};
 use super::candidate::{self, Candidate};
 use super::command::Command;
-use super::decision::{Cause, Decision, Invalid, Measure};
+use super::decision::{Cause, Decision, Invalid};
 use super::oracle::{self, Oracle};
 use super::scene::{Ask, Scene};
+use super::stay::Stay;
 use super::{Class, Method, Reason, payback};
 use crate::provisioner::outcome::Nominated;
 use crate::text::sentence;
@@ -44,6 +46,9 @@ use rules::Rules;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How long a node must have been consolidatable to go instead of another one.
 const QUIET: SignedDuration = SignedDuration::from_secs(10);
+/// Why a node stays whose pods would have to wait for those of others.
+const POD_BUDGETS: &str =
+    "PodDisruptionBudgets do not let pods of the node go at the same time as those of other nodes that go";
 /// So many nodes keep a core busy for long enough to be worth one.
 const NODES_PER_THREAD: usize = 16;
 
@@ -82,31 +87,33 @@ impl Method for Consolidation {
         true
     }
 
-    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
+    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<Stay>> {
         let (spec, pool) = (&candidate.pool.spec, candidate.pool_name());
         if spec.replicas.is_some() {
-            return Err(None);
+            return Err(Some(Stay::Static(Arc::clone(&candidate.pool))));
         }
+        let refused = |why: String| Err(Some(Stay::Unconsolidatable(why)));
         if !candidate.type_known {
             let type_ = candidate.label(labels::INSTANCE_TYPE);
-            return Err(Some(format!("Instance Type {type_:?} not found")));
+            return refused(format!("Instance Type {type_:?} not found"));
         }
         for key in [labels::CAPACITY_TYPE, labels::ZONE] {
             if candidate.label(key).is_empty() {
-                return Err(Some(format!("Node does not have label {key:?}")));
+                return refused(format!("Node does not have label {key:?}"));
             }
         }
         if spec.disruption.consolidate_after.duration().is_none() {
-            return Err(Some(format!("NodePool {pool:?} has consolidation disabled")));
+            return refused(format!("NodePool {pool:?} has consolidation disabled"));
         }
         if candidate.is_empty() {
             return Err(None);
         }
         if spec.disruption.consolidation_policy == ConsolidationPolicy::WhenEmpty {
-            let why = format!("NodePool {pool:?} has consolidation policy WhenEmpty, but node is not empty");
-            return Err(Some(why));
+            return refused(format!(
+                "NodePool {pool:?} has consolidation policy WhenEmpty, but node is not empty"
+            ));
         }
-        if candidate.claim.is_true(CONSOLIDATABLE) { Ok(()) } else { Err(None) }
+        candidate.check_quiet().map_err(Some)
     }
 
     fn decide(&self, scene: &Scene, candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
@@ -114,7 +121,8 @@ impl Method for Consolidation {
     }
 
     /// What was decided holds if its nodes are still candidates, budgets still allow it, and a look at the cluster as
-    /// it is now comes to the same result. Nodes that only go, with nothing new, may become fewer.
+    /// it is now comes to the same result. Nodes that only go, with nothing new, may become fewer, if the rest is
+    /// still worth it.
     fn validate(
         &self,
         scene: &Scene,
@@ -125,8 +133,13 @@ impl Method for Consolidation {
         let names: BTreeSet<&str> = candidates.iter().map(Candidate::name).collect();
         let before = command.candidates.len();
         command.candidates.retain(|it| names.contains(it.name()));
-        let lost = before - command.candidates.len();
-        if command.candidates.is_empty() || (lost > 0 && !command.replacements.is_empty()) {
+        // A new node is for all of them or none.
+        let is_enough = |command: &Command| {
+            let count = command.candidates.len();
+            count > 0 && (count == before || command.replacements.is_empty())
+        };
+        if !is_enough(&command) {
+            let lost = before - command.candidates.len();
             let wrong = format!("validating candidates, {lost} candidates are no longer valid");
             return Err(Invalid::new(Cause::Churn, wrong));
         }
@@ -137,12 +150,53 @@ impl Method for Consolidation {
             let wrong = "validating candidates, a budget no longer allows the disruption";
             return Err(Invalid::new(Cause::Budget, wrong));
         }
+        keep_within_pod_budgets(scene, &mut command, &candidates, &left);
+        if !is_enough(&command) {
+            let wrong = "validating candidates, a PodDisruptionBudget no longer allows the disruption";
+            return Err(Invalid::new(Cause::Budget, wrong));
+        }
+        if command.candidates.len() < before && !is_worth(scene, &command, &candidates) {
+            let wrong = "validating candidates, what is left of them is not worth it";
+            return Err(Invalid::new(Cause::Churn, wrong));
+        }
         command.destinations = check(scene, &command)?;
         if let Some(better) = self.better(&command, scene, candidates, left) {
             (command.candidates, command.destinations) = (better.candidates, better.destinations);
         }
         Ok(command)
     }
+}
+
+/// Leaves nodes out of a command as long as budgets of pods do not let all of them go at once, with the pods that
+/// candidates have now.
+fn keep_within_pod_budgets(
+    scene: &Scene,
+    command: &mut Command,
+    candidates: &[Candidate],
+    budgets: &Budgets,
+) {
+    let totals = Totals::default();
+    let rules = Rules::new(candidates, budgets, scene, &totals, Allowed::Deletions);
+    let places: BTreeMap<&str, usize> = candidates.iter().map(Candidate::name).zip(0..).collect();
+    let mut going = Vec::new();
+    command.candidates.retain(|candidate| {
+        let Some(index) = places.get(candidate.name()) else { return false };
+        going.push(*index);
+        let goes = rules.may_go(&going);
+        if !goes {
+            going.pop();
+        }
+        goes
+    });
+}
+
+/// Whether it is worth it to let the nodes of a command go, as candidates are now.
+fn is_worth(scene: &Scene, command: &Command, candidates: &[Candidate]) -> bool {
+    let planned: BTreeSet<&str> = command.provider_ids().collect();
+    let chosen: Vec<usize> =
+        (0..candidates.len()).filter(|index| planned.contains(&*candidates[*index].provider_id)).collect();
+    let savings = chosen.iter().map(|index| candidates[*index].price).sum();
+    balanced::approves(candidates, &chosen, savings, &Totals::new(scene, candidates))
 }
 
 /// Whether what was decided is still possible, and which nodes would take the pods.
@@ -192,13 +246,20 @@ impl Consolidation {
         candidates.retain(|candidate| {
             let Some(why) = oracle.stuck(candidate) else { return true };
             if self == Self::Single {
-                decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &sentence(&why), ""));
+                decision.keep(candidate, Stay::Unconsolidatable(sentence(&why)));
             }
             false
         });
         let nodes = candidates.iter().filter_map(|candidate| oracle.node(candidate)).collect();
-        let mut search =
-            Search { method: &self, allowed, candidates: &candidates, nodes, totals: &totals, decision };
+        let mut search = Search {
+            method: &self,
+            allowed,
+            candidates: &candidates,
+            nodes,
+            totals: &totals,
+            relied: BTreeSet::new(),
+            decision,
+        };
         let constrained = match self {
             Self::Multi => search.multi(&mut oracle, scene, budgets),
             Self::Single => search.single(&mut oracle, scene, budgets),
@@ -250,6 +311,8 @@ struct Search<'c> {
     candidates: &'c [Candidate],
     nodes: Vec<Node>,
     totals: &'c Totals,
+    /// Nodes that take the pods of others.
+    relied: BTreeSet<NodeId>,
     decision: Decision,
 }
 
@@ -271,7 +334,7 @@ impl Search<'_> {
 
     /// One node at a time. Returns whether a budget kept something from being done.
     fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
-        let rules = Rules::new(self.candidates, budgets, scene, self.totals, self.allowed);
+        let mut rules = Rules::new(self.candidates, budgets, scene, self.totals, self.allowed);
         let threads = threads(self.nodes.len(), NODES_PER_THREAD);
         let built = oracle.built();
         let found = consolidate::examine_all(
@@ -285,26 +348,39 @@ impl Search<'_> {
         for (index, found) in found.into_iter().enumerate() {
             let candidate = &self.candidates[index];
             match found {
-                Found::Goes if budgets.get(candidate.pool_name()).is_none_or(|budget| budget.left() == 0) => {
+                Found::Goes if !rules.may_go(&[index]) => {
                     constrained = true;
+                    let is_held = budgets.get(candidate.pool_name()).is_none_or(|budget| budget.left() == 0);
+                    let why = if is_held {
+                        Stay::held(candidate, budgets, self.method.reason())
+                    } else {
+                        Stay::Silent(POD_BUDGETS.to_owned())
+                    };
+                    self.decision.keep(candidate, why);
                 }
-                Found::Goes => self.take(oracle, scene, budgets, &[index], &rules),
+                Found::Goes => {
+                    if self.take(oracle, scene, budgets, &[index], &rules) {
+                        rules.note_gone(index);
+                    }
+                }
                 Found::Stays(why) => {
-                    self.decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, ""));
+                    self.decision.keep(candidate, Stay::Unconsolidatable(why));
                 }
                 Found::NotYet => {
                     let why = payback::told(&candidate.claim);
-                    self.decision.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, ""));
+                    self.decision.keep(candidate, Stay::Unconsolidatable(why));
                 }
-                Found::NotWorth(savings) => self.tell_scores(&[index], savings),
+                Found::NotWorth(savings) => {
+                    self.tell_scores(&[index], savings);
+                    let why = balanced::refusal(self.candidates, index, savings, self.totals);
+                    self.decision.keep(candidate, Stay::Silent(why));
+                }
             }
         }
-        let labels = vec![self.method.consolidation_type().into()];
-        self.decision.measures.push(Measure::Set(&DISRUPTION_COVERAGE, labels, 1.0));
         constrained
     }
 
-    /// Makes nodes go, with what that takes, unless that is not possible after what was decided before.
+    /// Makes nodes go, with what that takes, unless that is not possible after what was decided before; whether it is.
     ///
     /// They are looked at again: what copies of a simulation have found means nothing to the simulation itself.
     fn take(
@@ -314,10 +390,14 @@ impl Search<'_> {
         budgets: &mut Budgets,
         chosen: &[usize],
         rules: &Rules<'_>,
-    ) {
+    ) -> bool {
+        // Pods that move should not have to move again.
+        if chosen.iter().any(|index| self.relied.contains(&self.nodes[*index].node)) {
+            return false;
+        }
         let verdict = consolidate::examine(oracle.simulation(), &self.nodes, chosen, rules, false);
         let price = chosen.iter().map(|index| self.candidates[*index].price).sum();
-        let Some(savings) = verdict.savings(price) else { return };
+        let Some(savings) = verdict.savings(price) else { return false };
         self.tell_scores(chosen, savings);
         let nodes: Vec<_> = chosen.iter().map(|index| self.nodes[*index].node).collect();
         let question = Question { saving: true, ..Question::without(&nodes) };
@@ -325,8 +405,12 @@ impl Search<'_> {
         match verdict {
             Verdict::Replace(claim) => answer.claims = vec![*claim],
             Verdict::Delete => answer.claims.clear(),
-            Verdict::Keep(_) => return,
+            Verdict::Keep(_) => return false,
         }
+        self.relied.extend(answer.places.iter().filter_map(|(_, place)| match place {
+            Place::Node(node) => Some(*node),
+            Place::Claim(_) => None,
+        }));
         let simulated = oracle.simulated(&answer);
         let candidates: Vec<Candidate> = chosen.iter().map(|index| self.candidates[*index].clone()).collect();
         for candidate in &candidates {
@@ -337,6 +421,7 @@ impl Search<'_> {
             self.decision.notices.extend(command.candidate_notices());
         }
         self.decision.commands.push(command);
+        true
     }
 
     /// Counts what was found, and tells how it was weighed.

@@ -5,7 +5,9 @@ use api::names::metrics::Metric;
 use runtime::events::{About, Recorder};
 use runtime::metrics::Registry;
 
+use super::candidate::Candidate;
 use super::command::Command;
+use super::stay::{Kept, Stay};
 
 /// What a method decides.
 #[derive(Debug, Default)]
@@ -16,9 +18,19 @@ pub(crate) struct Decision {
     pub(crate) notices: Vec<Notice>,
     /// What is measured.
     pub(crate) measures: Vec<Measure>,
+    /// Candidates that stay, and why.
+    pub(crate) stays: Vec<Kept>,
     /// Whether all candidates were looked at and there is nothing to do about them, so that there is no need to
     /// look again until the cluster, the candidates or the budgets change.
     pub(crate) nothing: bool,
+}
+
+impl Decision {
+    /// Notes why a candidate stays, and tells users if they are to know.
+    pub(crate) fn keep(&mut self, candidate: &Candidate, why: Stay) {
+        self.notices.extend(why.notices(candidate).into_iter().flatten());
+        self.stays.push(Kept { node: candidate.name().into(), why });
+    }
 }
 
 /// What users are told about an object.
@@ -47,8 +59,6 @@ impl Notice {
 pub(crate) enum Measure {
     /// A counter grows.
     Add(&'static Metric, Vec<Box<str>>, f64),
-    /// A gauge is set.
-    Set(&'static Metric, Vec<Box<str>>, f64),
     /// A histogram gets a value.
     Observe(&'static Metric, Vec<Box<str>>, f64),
 }
@@ -58,7 +68,6 @@ impl Measure {
     pub(crate) fn publish(&self, metrics: &Registry) {
         match self {
             Self::Add(metric, labels, by) => metrics.add(metric, &texts(labels), *by),
-            Self::Set(metric, labels, value) => metrics.set(metric, &texts(labels), *value),
             Self::Observe(metric, labels, value) => metrics.observe(metric, &texts(labels), *value),
         }
     }

@@ -1,5 +1,6 @@
 //! Replaces nodes that are no longer what their pool asks for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api::conditions::HasConditions;
@@ -17,6 +18,7 @@ use super::command::{Command, Kind};
 use super::decision::Decision;
 use super::oracle::Oracle;
 use super::scene::{Ask, Scene, Simulated};
+use super::stay::Stay;
 use super::{Class, Method, Reason};
 use crate::text::sentence;
 
@@ -45,25 +47,32 @@ impl Method for Drift {
         claim.is_true(DRIFTED)
     }
 
-    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
+    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<Stay>> {
         let is_ours = candidate.pool.spec.replicas.is_none() && candidate.claim.is_true(DRIFTED);
         if is_ours { Ok(()) } else { Err(None) }
     }
 
-    /// Nodes without pods go at once, as far as budgets allow. Of the others one is replaced, because the next one
-    /// relies on what this one leaves.
+    /// Nodes that nothing relies on go at once, as far as budgets allow. Of the others one is replaced, because the
+    /// next one relies on what this one leaves.
     fn decide(&self, scene: &Scene, mut candidates: Vec<Candidate>, budgets: &mut Budgets) -> Decision {
-        candidates.sort_by(|a, b| order(a).cmp(&order(b)));
-        let mut decision = Decision { nothing: true, ..Decision::default() };
         let mut oracle = None;
+        let keeping_room = if scene.has_buffers() && candidates.iter().any(|it| it.pods.is_empty()) {
+            oracle.insert(scene.oracle()).keeping_room()
+        } else {
+            BTreeSet::new()
+        };
+        let is_needed = |it: &Candidate| !it.pods.is_empty() || keeping_room.contains(&*it.provider_id);
+        candidates.sort_by(|a, b| (is_needed(a), order(a)).cmp(&(is_needed(b), order(b))));
+        let mut decision = Decision { nothing: true, ..Decision::default() };
         for candidate in candidates {
             let Some(budget) = budgets.get_mut(candidate.pool_name()).filter(|budget| budget.left() > 0)
             else {
                 // A budget may allow more at any time.
                 decision.nothing = false;
+                decision.keep(&candidate, Stay::held(&candidate, budgets, self.reason()));
                 continue;
             };
-            if candidate.pods.is_empty() {
+            if !is_needed(&candidate) {
                 budget.take();
                 decision.commands.push(Command::delete(self, vec![candidate], scene.now));
                 continue;
@@ -79,8 +88,7 @@ impl Method for Drift {
                     break;
                 }
                 Err(simulated) => {
-                    let message = sentence(&simulated.summary());
-                    decision.notices.extend(candidate.blocked_notices(&message));
+                    decision.keep(&candidate, Stay::Blocked(sentence(&simulated.summary())));
                 }
             }
         }
@@ -88,19 +96,24 @@ impl Method for Drift {
     }
 }
 
-/// Nodes without pods first, then those that drifted first; names decide among equals.
-fn order(candidate: &Candidate) -> (bool, Timestamp, &str) {
+/// Nodes that drifted first come first; names decide among equals.
+fn order(candidate: &Candidate) -> (Timestamp, &str) {
     let since = candidate.claim.condition(DRIFTED).map(|condition| condition.last_transition_time.0);
-    (!candidate.pods.is_empty(), since.unwrap_or(Timestamp::MAX), candidate.name())
+    (since.unwrap_or(Timestamp::MAX), candidate.name())
 }
 
 /// Where the pods of a node go, and in which order; or what is wrong.
 fn place(oracle: &mut Oracle<'_>, candidate: &Candidate) -> Result<(Simulated, Kind), Simulated> {
+    let goes_first = oracle.scene().settings().gates.terminate_first_drift;
+    let going_first = |oracle: &mut Oracle<'_>, ask: &Ask| {
+        goes_first.then(|| with_its_own_reservation(oracle, candidate, ask)).flatten()
+    };
     // Pods that object have only so much time. Nothing is launched for them before; but there must be something that
-    // they can have then.
+    // they can have then, be it what their node leaves.
     if candidate.blocked.is_some() {
-        let all = oracle.without(&[candidate], &Ask { blocked_pods: true, ..Ask::default() });
-        if !all.is_complete() {
+        let ask = Ask { blocked_pods: true, ..Ask::default() };
+        let all = oracle.without(&[candidate], &ask);
+        if !all.is_complete() && going_first(oracle, &ask).is_none() {
             return Err(all);
         }
     }
@@ -108,8 +121,7 @@ fn place(oracle: &mut Oracle<'_>, candidate: &Candidate) -> Result<(Simulated, K
     if simulated.is_complete() {
         return Ok((simulated, Kind::Usual));
     }
-    let goes_first = oracle.scene().settings().gates.terminate_first_drift;
-    match goes_first.then(|| with_its_own_reservation(oracle, candidate, &Ask::default())).flatten() {
+    match going_first(oracle, &Ask::default()) {
         Some(own) => {
             Ok((Simulated { launches: Vec::new(), ..own }, Kind::TerminateFirst(NO_RESERVED_CAPACITY)))
         }

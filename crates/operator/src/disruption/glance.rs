@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::names::events::UNCONSOLIDATABLE;
 use cluster::costs::Costs;
 use cluster::state::State;
 use cluster::state_node::StateNode;
@@ -11,6 +10,7 @@ use jiff::Timestamp;
 use super::budget::{Budgets, budgets};
 use super::candidate::{Candidate, Search, find_among};
 use super::decision::Notice;
+use super::stay::Kept;
 use super::{Class, Method};
 use crate::catalogue::Types;
 
@@ -19,8 +19,10 @@ use crate::catalogue::Types;
 pub(crate) struct Look<'a> {
     /// What every pool can choose from.
     pub(crate) types: &'a Types,
-    /// Instances that are no candidates: they are being disrupted, or others rely on them.
+    /// Instances that are no candidates, because they are being disrupted.
     pub(crate) taken: &'a BTreeSet<Box<str>>,
+    /// Instances that are to take pods of others; they are no candidates unless they are broken.
+    pub(crate) relied_on: &'a BTreeSet<Box<str>>,
     /// Instances that are as good as gone.
     pub(crate) leaving: &'a BTreeSet<Box<str>>,
     /// What pods cost.
@@ -36,6 +38,8 @@ pub(crate) struct View {
     pub(crate) candidates: Vec<Candidate>,
     /// What budgets allow for its reason.
     pub(crate) budgets: Budgets,
+    /// Nodes that are its business but that it does not accept.
+    pub(crate) stays: Vec<Kept>,
 }
 
 /// What methods could do something about, in their order.
@@ -45,6 +49,8 @@ pub(crate) struct Glance {
     pub(crate) views: Vec<View>,
     /// What users are told.
     pub(crate) notices: Vec<Notice>,
+    /// Nodes that are no candidates, by what can keep them from it.
+    pub(crate) stays: BTreeMap<Class, Vec<Kept>>,
 }
 
 /// What methods could do something about.
@@ -69,6 +75,7 @@ pub(crate) fn glance<'m>(
             if class == Class::Graceful {
                 glance.notices.extend(found.notices);
             }
+            glance.stays.insert(class, found.stays);
             found.candidates
         });
         glance.notices.extend(method.notices(state, look.now));
@@ -76,10 +83,10 @@ pub(crate) fn glance<'m>(
         for candidate in candidates.iter() {
             match method.accepts(state, candidate) {
                 Ok(()) => view.candidates.push(candidate.clone()),
-                Err(Some(why)) if class == Class::Repair => {
-                    glance.notices.extend(candidate.blocked_notices(&why));
+                Err(Some(why)) => {
+                    glance.notices.extend(why.notices(candidate).into_iter().flatten());
+                    view.stays.push(Kept { node: candidate.name().into(), why });
                 }
-                Err(Some(why)) => glance.notices.extend(candidate.notices(&UNCONSOLIDATABLE, &why, "")),
                 Err(None) => {}
             }
         }
@@ -92,5 +99,6 @@ pub(crate) fn glance<'m>(
 }
 
 fn search(look: Look<'_>, class: Class) -> Search<'_> {
-    Search { types: look.types, queued: look.taken, class, costs: look.costs, now: look.now }
+    let Look { types, taken, relied_on, costs, now, .. } = look;
+    Search { types, queued: taken, relied_on, class, costs, now }
 }

@@ -26,6 +26,11 @@ impl Launch {
         Self { new, catalogue, sets }
     }
 
+    /// Which labels there are.
+    pub(crate) fn sets(&self) -> &LabelSets {
+        &self.sets
+    }
+
     /// The name of the pool.
     pub(crate) fn pool(&self) -> &str {
         self.new.pool.metadata.name.as_deref().unwrap_or_default()

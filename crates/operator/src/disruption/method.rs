@@ -12,6 +12,7 @@ use super::candidate::Candidate;
 use super::command::Command;
 use super::decision::{Decision, Invalid, Notice};
 use super::scene::Scene;
+use super::stay::Stay;
 
 /// Why nodes are disrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +78,16 @@ pub(crate) trait Method: Send + Sync {
         true
     }
 
-    /// Whether the method could do something about a candidate. Where not, users may be told why.
-    fn accepts(&self, state: &State, candidate: &Candidate) -> Result<(), Option<String>>;
+    /// Whether the method could do something about a candidate; why not, unless it is none of its business.
+    fn accepts(&self, state: &State, candidate: &Candidate) -> Result<(), Option<Stay>>;
 
     /// What users are told besides, of nodes that are no candidates.
     fn notices(&self, _state: &State, _now: Timestamp) -> Vec<Notice> {
         Vec::new()
     }
 
-    /// What is to be done about candidates that were accepted. What it decides it takes from the budgets.
+    /// What is to be done about candidates that were accepted. What it decides it takes from the budgets. Where it
+    /// decides nothing, it says of every candidate why it stays.
     ///
     /// Several commands must be possible together; who has only looked at one leaves the others for the next
     /// time, which comes at once.

@@ -28,13 +28,22 @@ pub(super) struct Objection {
 }
 
 /// What pods of one node have against its disruption, whatever the node itself says. The first of them counts.
-pub(super) fn objection(pods: &[&Arc<Pod>], budgets: &Budgets<'_>, now: Timestamp) -> Option<Objection> {
-    if let Some(pod) = pods.iter().find(|pod| !is_disruptable(pod, now)) {
+/// At least those that say something about it are in `speaking`.
+pub(super) fn objection<'p>(
+    pods: &(impl Iterator<Item = &'p Arc<Pod>> + Clone),
+    speaking: impl IntoIterator<Item = &'p Arc<Pod>>,
+    budgets: &Budgets<'_>,
+    now: Timestamp,
+) -> Option<Objection> {
+    if let Some(pod) = speaking.into_iter().find(|pod| !is_disruptable(pod, now)) {
         let name = format!("{}/{}", pod.metadata.namespace(), pod.metadata.name);
         let why = format!("pod has {DO_NOT_DISRUPT:?} annotation (Pod={name})");
         return Some(Objection { why, lasts: true });
     }
-    let all = || pods.iter().map(|pod| &***pod);
+    if budgets.is_empty() {
+        return None;
+    }
+    let all = || pods.clone().map(Arc::as_ref);
     if let Some((pod, blocked)) = budgets.first_blocked(all(), now) {
         let lasts = budgets.blocked(pod, Mode::FullyBlocking, now).is_some();
         return Some(Objection { why: blocked.to_string(), lasts });
@@ -52,10 +61,13 @@ pub(super) fn counts(class: Class, is_bounded: bool) -> bool {
 }
 
 /// Whether a node was chosen because it was empty, and is not any more.
-fn is_taken(command: &Command, candidate: &Candidate, pods: &[&Arc<Pod>]) -> bool {
+fn is_taken<'p>(
+    command: &Command,
+    candidate: &Candidate,
+    mut pods: impl Iterator<Item = &'p Arc<Pod>>,
+) -> bool {
     let is_known = |pod: &Pod| candidate.pods.iter().any(|known| known.metadata.uid == pod.metadata.uid);
-    command.reason.0 == DisruptionReason::Empty
-        && pods.iter().any(|pod| is_reschedulable(pod) && !is_known(pod))
+    command.reason.0 == DisruptionReason::Empty && pods.any(|pod| is_reschedulable(pod) && !is_known(pod))
 }
 
 /// What keeps a node of a command from being deleted by now.
@@ -66,10 +78,15 @@ pub(super) fn hindered(
     candidate: &Candidate,
     now: Timestamp,
 ) -> Option<Objection> {
-    let pods: Vec<&Arc<Pod>> = state.pods_on(candidate.name()).collect();
-    if is_taken(command, candidate, &pods) {
+    let node = state.state_node(&candidate.provider_id).unwrap_or_default();
+    if node.is_protected() && command.class != Class::Repair {
+        let why = format!("disruption is blocked through the {DO_NOT_DISRUPT:?} annotation");
+        return Some(Objection { why, lasts: true });
+    }
+    let pods = state.pods_on(candidate.name());
+    if is_taken(command, candidate, pods.clone()) {
         return Some(Objection { why: "node is no longer empty".to_owned(), lasts: true });
     }
     let is_bounded = candidate.claim.spec.termination_grace_period.is_some();
-    counts(command.class, is_bounded).then(|| objection(&pods, budgets, now)).flatten()
+    counts(command.class, is_bounded).then(|| objection(&pods, pods.clone(), budgets, now)).flatten()
 }

@@ -1,11 +1,12 @@
 //! What would happen if nodes went, asked many times of one scene.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::names::labels;
 use api::names::values::capacity_type;
-use cluster::snapshot::Built;
+use cluster::snapshot::{Built, Origin};
+use cluster::state::Watched as _;
 use engine::consolidate::{self, Candidate as Node, Unplaced as Why};
 use engine::model::{NodeId, PodId, ReservationId};
 use engine::solve::{Answer, Question, Simulation};
@@ -16,18 +17,22 @@ use super::launch::Launch;
 use super::scene::{Ask, Scene, Simulated, Unplaced};
 use crate::provisioner::outcome;
 
+/// What users are told of a node that the snapshot has no place for.
+const NOT_UNDERSTOOD: &str = "node cannot be understood";
+
 /// Answers what would happen if nodes went. One answer costs what it changes, not what the cluster has.
 pub(crate) struct Oracle<'s> {
     scene: &'s Scene,
     built: &'s Built,
     simulation: Simulation<'s>,
-    /// Nodes by the instances behind them.
+    /// Nodes that have a claim by the instances behind them. Others are no candidates, though they may say that they
+    /// are of the same instance.
     nodes: BTreeMap<&'s str, NodeId>,
 }
 
 impl<'s> Oracle<'s> {
     pub(super) fn new(scene: &'s Scene, built: &'s Built, simulation: Simulation<'s>) -> Self {
-        let nodes = built.nodes.iter().enumerate();
+        let nodes = built.nodes.iter().enumerate().filter(|(_, origin)| origin.claim.is_some());
         let nodes = nodes.map(|(position, origin)| (&*origin.provider_id, NodeId::at(position))).collect();
         Self { scene, built, simulation, nodes }
     }
@@ -50,9 +55,9 @@ impl<'s> Oracle<'s> {
     /// Why nothing can be said about a candidate: some of its pods cannot be understood, or the node itself.
     pub(crate) fn stuck(&self, candidate: &Candidate) -> Option<String> {
         let Some(node) = self.nodes.get(&*candidate.provider_id) else {
-            return Some("node cannot be understood".to_owned());
+            return Some(NOT_UNDERSTOOD.to_owned());
         };
-        let stuck: Vec<Unplaced> = self.stuck_pods(&[*node]).collect();
+        let stuck: Vec<Unplaced> = self.stuck_pods(&[*node], false).collect();
         let simulated = Simulated { unplaced: stuck, ..Simulated::default() };
         (!simulated.is_complete()).then(|| simulated.summary())
     }
@@ -69,16 +74,32 @@ impl<'s> Oracle<'s> {
         })
     }
 
-    /// Pods of some nodes that could not be placed anywhere else.
-    fn stuck_pods(&self, nodes: &[NodeId]) -> impl Iterator<Item = Unplaced> {
-        let stuck = self.built.stuck.iter().filter(|stuck| nodes.contains(&stuck.node));
-        stuck.map(|stuck| Unplaced { pod: stuck.pod.clone(), why: stuck.reason.to_string() })
+    /// Instances on which buffers keep room.
+    pub(crate) fn keeping_room(&self) -> BTreeSet<&'s str> {
+        let pods = self.built.pods.iter().enumerate();
+        let virtual_pods = pods.filter(|(_, origin)| matches!(origin, Origin::Buffer(_)));
+        let on = virtual_pods.filter_map(|(position, _)| self.simulation.node_of(PodId::at(position)));
+        on.map(|node| &*self.built.nodes[node.index()].provider_id).collect()
+    }
+
+    /// Pods of some nodes that could not be placed anywhere else; those that cannot be evicted only if asked for.
+    fn stuck_pods(&self, nodes: &[NodeId], blocked_pods: bool) -> impl Iterator<Item = Unplaced> {
+        let stuck = self.built.stuck.iter().filter(move |stuck| blocked_pods || !stuck.blocked);
+        stuck
+            .filter(|stuck| nodes.contains(&stuck.node))
+            .map(|stuck| Unplaced { pod: stuck.pod.clone(), why: stuck.reason.to_string() })
     }
 
     /// What would happen if the nodes of some candidates went.
     pub(crate) fn without(&mut self, candidates: &[&Candidate], ask: &Ask) -> Simulated {
-        let nodes: Vec<NodeId> =
-            candidates.iter().filter_map(|it| self.nodes.get(&*it.provider_id).copied()).collect();
+        let (mut nodes, mut unplaced) = (Vec::new(), Vec::new());
+        for candidate in candidates {
+            match self.nodes.get(&*candidate.provider_id) {
+                Some(node) => nodes.push(*node),
+                // Nothing is known of what is on it either.
+                None => unplaced.extend(not_understood(candidate)),
+            }
+        }
         let question = Question {
             saving: ask.consolidation,
             blocked_pods: ask.blocked_pods,
@@ -87,7 +108,8 @@ impl<'s> Oracle<'s> {
         };
         let answer = self.simulation.ask(&question);
         let mut simulated = self.simulated(&answer);
-        simulated.unplaced.extend(self.stuck_pods(&nodes));
+        simulated.unplaced.append(&mut unplaced);
+        simulated.unplaced.extend(self.stuck_pods(&nodes, ask.blocked_pods));
         simulated.unplaced.sort_by(|a, b| a.pod.cmp(&b.pod));
         simulated
     }
@@ -112,6 +134,14 @@ impl<'s> Oracle<'s> {
         let destinations = outcome::on_nodes(built, answer.places.iter().copied());
         Simulated { launches, unplaced, destinations }
     }
+}
+
+/// The pods of a node of which nobody can say where they could go.
+fn not_understood(candidate: &Candidate) -> impl Iterator<Item = Unplaced> {
+    candidate
+        .pods
+        .iter()
+        .map(|pod| Unplaced { pod: pod.key().to_string().into(), why: NOT_UNDERSTOOD.to_owned() })
 }
 
 /// What is wrong, for users, as a simulation of the built snapshot has found.

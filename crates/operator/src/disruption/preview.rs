@@ -1,43 +1,107 @@
 //! What would be disrupted now, without doing it. Entries: [`preview`], [`without_nodes`].
 
+mod without;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::conditions::Conditions;
-use api::names::conditions::node_claim::CONSOLIDATABLE;
+use api::conditions::{Conditions, HasConditions};
+use api::names::conditions::node_claim::{CONSOLIDATABLE, DRIFTED};
 use api::nodeclaim::NodeClaim;
+use api::nodepool::DisruptionReason;
+use api::validation::budget::UNLIMITED;
+use cloud::repair::Policies;
 use cluster::buffers;
 use cluster::costs::{self, Costs};
 use cluster::eligibility::is_provisionable;
 use cluster::snapshot::{self, InstanceTypes};
 use cluster::state::{Object, Seen, State};
+use cluster::state_node::StateNode;
 use engine::solve::solve;
 use jiff::Timestamp;
 use runtime::Settings;
 
-use super::candidate::{Search, find};
+use super::budget::budgets;
+use super::candidate::Candidate;
 use super::command::Command;
-use super::decision::Notice;
 use super::glance::{Look, glance};
-use super::scene::{Ask, Scene};
+use super::leftovers::{self, Leftovers};
+use super::repair::Repair;
+use super::scene::Scene;
+use super::stay::{Kept, Stay, Why};
 use super::{Class, Method, methods};
 use crate::capacity_buffer::room::placement;
 use crate::catalogue::Types;
 use crate::node_claim_disruption::quiet::{Quiet, quiet};
 use crate::provisioner;
 use crate::provisioner::outcome::nominated;
+use crate::static_capacity::node_limit;
+pub use without::{Unknown, Without, without_nodes};
 
-/// What would be disrupted now.
+/// What would be disrupted now. Every node of a claim is in a move or kept.
 #[derive(Clone, Debug, Default)]
 pub struct Preview {
     /// What would be done, in this order.
     pub moves: Vec<Move>,
-    /// Nodes that stay, with what keeps them.
-    pub kept: BTreeMap<String, String>,
+    /// Nodes that stay, with what keeps them, by the reason for which they could go.
+    pub kept: BTreeMap<String, Keeps>,
     /// What budgets allow, by pool and reason.
     pub budgets: Vec<Allowance>,
     /// What all nodes of pools cost per hour.
     pub price: f64,
+}
+
+/// What stands for any reason.
+const ANY: &str = "";
+
+/// What keeps a node, for each reason for which it could go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keeps(Vec<(&'static str, Why)>);
+
+impl Keeps {
+    /// What keeps a node that nothing is known of.
+    fn unknown() -> Self {
+        let text = "Nothing was found that it would have to go for".to_owned();
+        Self(vec![(ANY, Why { text, detail: String::new() })])
+    }
+
+    /// Replaces what was said for a reason. That others rely on a node by now is no news where something else keeps it.
+    fn set(&mut self, reason: &'static str, why: &Stay) {
+        match self.0.iter_mut().find(|(known, _)| *known == reason) {
+            Some(_) if matches!(why, Stay::Taken) => {}
+            Some((_, known)) => *known = why.shown(),
+            None => self.0.push((reason, why.shown())),
+        }
+    }
+
+    /// What is said, each thing once, with the reasons that it is said for; there are none with what counts for all.
+    pub fn all(&self) -> Vec<(Vec<&'static str>, &Why)> {
+        let mut all: Vec<(Vec<&'static str>, &Why)> = Vec::new();
+        for (reason, why) in &self.0 {
+            match all.iter_mut().find(|(_, known)| *known == why) {
+                Some((reasons, _)) => reasons.push(reason),
+                None => all.push((vec![reason], why)),
+            }
+        }
+        let is_one = all.len() == 1;
+        for (reasons, _) in &mut all {
+            if is_one || reasons.contains(&ANY) {
+                reasons.clear();
+            }
+        }
+        all
+    }
+}
+
+impl std::fmt::Display for Keeps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (place, (reasons, why)) in self.all().into_iter().enumerate() {
+            let separator = if place == 0 { "" } else { "; " };
+            let colon = if reasons.is_empty() { "" } else { ": " };
+            write!(f, "{separator}{}{colon}{why}", reasons.join(", "))?;
+        }
+        Ok(())
+    }
 }
 
 /// Nodes that would go together.
@@ -45,6 +109,8 @@ pub struct Preview {
 pub struct Move {
     /// Why.
     pub reason: &'static str,
+    /// What has made them drift, or what is broken.
+    pub causes: BTreeSet<String>,
     /// What is done: `delete`, `replace`, ...
     pub decision: &'static str,
     /// The nodes.
@@ -66,64 +132,63 @@ pub struct Allowance {
     pub reason: &'static str,
     /// How many at the same time; nothing if there is no limit.
     pub allowed: Option<i32>,
+    /// Which budget says so, or why one allows nothing; empty if none does.
+    pub by: String,
     /// How many are disrupted.
     pub disrupting: usize,
     /// How many nodes it has.
     pub nodes: usize,
 }
 
-/// What happens if some nodes go.
-#[derive(Clone, Debug, Default)]
-pub struct Without {
-    /// Types that the new nodes can become, the cheapest first.
-    pub launches: Vec<Vec<String>>,
-    /// Pods by the nodes that take them.
-    pub moved: BTreeMap<String, Vec<String>>,
-    /// Pods that have no place, with why.
-    pub unplaced: BTreeMap<String, String>,
-    /// What is saved per hour.
-    pub savings: f64,
-    /// What keeps nodes from going by themselves.
-    pub kept: BTreeMap<String, String>,
-}
-
-/// What would be disrupted now, as far as budgets allow, for every reason.
-pub fn preview(state: &State, types: &Types, settings: &Arc<Settings>, now: Timestamp) -> Preview {
+/// What would be disrupted now, as far as budgets allow, for every reason; broken nodes only with the policies that
+/// say which are.
+pub fn preview(
+    state: &State,
+    types: &Types,
+    settings: &Arc<Settings>,
+    repair: Option<Arc<Policies>>,
+    now: Timestamp,
+) -> Preview {
     let mut state = settled(state, now);
     expect_pods(&mut state, types, settings, now);
+    let mut all = methods(settings.gates);
+    if let Some(policies) = repair {
+        all.insert(0, Arc::new(Repair::new(policies)));
+    }
     let mut preview = Preview { price: price(&state, types), ..Preview::default() };
-    let all = methods(settings.gates);
+    for method in &all {
+        preview.allow(&state, &**method, now);
+    }
     let costs = Costs { pod_deletion_cost: !settings.gates.pod_deletion_cost_management };
-    let (mut leaving, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    let (mut leaving, mut relied_on) = (BTreeSet::new(), BTreeSet::new());
     for (position, method) in all.iter().enumerate() {
         loop {
-            let look = Look { types, taken: &taken, leaving: &leaving, costs, now };
+            let look = Look { types, taken: &leaving, relied_on: &relied_on, leaving: &leaving, costs, now };
             let mut seen = glance(&state, all.iter().map(AsRef::as_ref), look);
-            preview.keep(seen.notices);
             let view = std::mem::take(&mut seen.views[position]);
+            // What keeps a node from a graceful disruption keeps it from most.
+            let of_class = if method.class() == Class::Graceful { ANY } else { method.reason().text() };
+            preview.keep(of_class, seen.stays.remove(&method.class()).unwrap_or_default());
+            preview.keep(method.reason().text(), view.stays);
             let mut budgets = view.budgets;
-            if leaving.is_empty() || !view.candidates.is_empty() {
-                preview.allow(&budgets, &**method);
-            }
             if view.candidates.is_empty() {
                 break;
             }
             let scene = Scene::new(&state, types, settings, &leaving, now);
             let decision = method.decide(&scene, view.candidates, &mut budgets);
-            preview.keep(decision.notices);
+            preview.keep(method.reason().text(), decision.stays);
             if decision.commands.is_empty() {
                 break;
             }
             for command in decision.commands {
                 leaving.extend(command.provider_ids().map(Into::into));
-                taken.extend(command.provider_ids().map(Into::into));
-                taken.extend(command.destinations.iter().map(|node| node.origin.provider_id.clone()));
+                relied_on.extend(command.destinations.iter().map(|node| node.origin.provider_id.clone()));
+                make_room(&mut state, &command);
                 preview.moves.push(shown(&command));
             }
         }
     }
-    let going: BTreeSet<String> = preview.moves.iter().flat_map(|each| each.nodes.clone()).collect();
-    preview.kept.retain(|node, _| !going.contains(node));
+    preview.complete(&state);
     preview
 }
 
@@ -133,82 +198,90 @@ pub fn eligible(state: &State, types: &Types, settings: &Settings, now: Timestam
     let all = methods(settings.gates);
     let costs = Costs { pod_deletion_cost: !settings.gates.pod_deletion_cost_management };
     let none = BTreeSet::new();
-    let look = Look { types, taken: &none, leaving: &none, costs, now };
+    if !state.is_synced(now) || leftovers::decide(state, &none) != Leftovers::default() {
+        return 0;
+    }
+    let look = Look { types, taken: &none, relied_on: &none, leaving: &none, costs, now };
     let seen = glance(state, all.iter().map(AsRef::as_ref), look);
     seen.views.iter().map(|view| view.candidates.len()).max().unwrap_or_default()
 }
 
-/// What would happen if some nodes went, whatever keeps them. Fails with the names of nodes that are not known.
-pub fn without_nodes(
-    state: &State,
-    types: &Types,
-    settings: &Arc<Settings>,
-    names: &[String],
-    now: Timestamp,
-) -> Result<Without, Vec<String>> {
-    let none = BTreeSet::new();
-    let search = Search { types, queued: &none, class: Class::Repair, costs: Costs::default(), now };
-    let found = find(state, search).candidates;
-    let unknown: Vec<String> =
-        names.iter().filter(|name| !found.iter().any(|it| it.name() == **name)).cloned().collect();
-    if !unknown.is_empty() {
-        return Err(unknown);
-    }
-    let scene = Scene::new(state, types, settings, &none, now);
-    let gone: Vec<_> = found.iter().filter(|it| names.iter().any(|name| it.name() == name)).collect();
-    let ask = Ask { blocked_pods: true, ..Ask::default() };
-    let simulated = scene.without(&gone, &ask);
-    let mut without = Without::default();
-    let before: f64 = gone.iter().map(|it| it.price).sum();
-    without.savings = before - simulated.launches.iter().map(super::launch::Launch::price).sum::<f64>();
-    without.launches = simulated.launches.iter().map(|launch| launch.new.types.clone()).collect();
-    for node in &simulated.destinations {
-        let name = node.origin.node.as_ref().or(node.origin.claim.as_ref()).map(ToString::to_string);
-        let pods = node.pods.iter().map(|pod| pod.key.to_string()).collect();
-        without.moved.insert(name.unwrap_or_default(), pods);
-    }
-    without.unplaced = simulated.unplaced.into_iter().map(|it| (it.pod.into(), it.why)).collect();
-    let blocked = find(state, Search { class: Class::Graceful, ..search }).notices;
-    let mut kept = Preview::default();
-    kept.keep(blocked);
-    kept.kept.retain(|node, _| names.contains(node));
-    without.kept = kept.kept;
-    Ok(without)
-}
-
 impl Preview {
-    fn keep(&mut self, notices: Vec<Notice>) {
-        for notice in notices.into_iter().filter(|notice| notice.about.kind == cluster::state::Kind::Node) {
-            let name = notice.about.name.to_string();
-            self.kept.insert(name, notice.message);
+    /// Notes what keeps nodes from going for a reason. What was said of that before does not hold any more.
+    fn keep(&mut self, reason: &'static str, stays: Vec<Kept>) {
+        for Kept { node, why } in stays {
+            self.kept.entry(node.into()).or_default().set(reason, &why);
         }
     }
 
-    fn allow(&mut self, budgets: &super::budget::Budgets, method: &dyn Method) {
-        let reason = method.reason().text();
-        for (pool, budget) in budgets {
-            let known = self.budgets.iter().any(|it| *it.pool == **pool && it.reason == reason);
-            if !known {
-                self.budgets.push(Allowance {
-                    pool: pool.to_string(),
-                    reason,
-                    allowed: (budget.allowed != i32::MAX).then_some(budget.allowed),
-                    disrupting: budget.disrupting,
-                    nodes: budget.nodes,
-                });
+    /// Notes what the pools that have nodes allow for the reason of a method.
+    fn allow(&mut self, state: &State, method: &dyn Method, now: Timestamp) {
+        let reason = method.reason();
+        if self.budgets.iter().any(|known| known.reason == reason.text()) {
+            return;
+        }
+        let all = budgets(state, &state.state_nodes(), reason.0, &BTreeSet::new(), now);
+        let of_pools = all.iter().filter(|(_, budget)| budget.nodes > 0).map(|(pool, budget)| Allowance {
+            pool: pool.to_string(),
+            reason: reason.text(),
+            allowed: (budget.allowed != UNLIMITED).then_some(budget.allowed),
+            by: budget.explained(),
+            disrupting: budget.disrupting,
+            nodes: budget.nodes,
+        });
+        self.budgets.extend(of_pools);
+    }
+
+    /// Sees to it that every node of a claim either goes or is kept.
+    fn complete(&mut self, state: &State) {
+        let going: BTreeSet<&String> = self.moves.iter().flat_map(|each| &each.nodes).collect();
+        self.kept.retain(|node, _| !going.contains(node));
+        for node in state.state_nodes().iter().filter(|node| node.is_managed()) {
+            let name = name(node);
+            if !going.contains(&name) {
+                self.kept.entry(name).or_insert_with(Keeps::unknown);
             }
         }
     }
 }
 
+/// The name of a node, or of its claim if there is none.
+fn name(node: &StateNode<'_>) -> String {
+    node.node.map_or_else(|| node.name().to_owned(), |node| node.metadata.name.to_string())
+}
+
+/// What comes for a node of a pool with a fixed number of nodes counts in its limit beside it.
+fn make_room(state: &mut State, command: &Command) {
+    for candidate in &command.candidates {
+        if candidate.pool.spec.replicas.is_some() && !command.replacements.is_empty() {
+            state.reserve(candidate.pool_name(), node_limit(&candidate.pool), 1);
+        }
+    }
+}
+
 fn shown(command: &Command) -> Move {
+    // What a pool with a fixed number of nodes gets is not chosen here; as a rule it is what it had.
+    let is_chosen = command.replacements.iter().all(|launch| !launch.new.types.is_empty());
     Move {
         reason: command.reason.text(),
+        causes: command.candidates.iter().filter_map(|candidate| cause(command, candidate)).collect(),
         decision: command.decision(),
         nodes: command.candidates.iter().map(|it| it.name().to_owned()).collect(),
         replacements: command.replacements.iter().map(|launch| launch.new.types.clone()).collect(),
-        savings: command.savings(),
+        savings: if is_chosen { command.savings() } else { 0.0 },
         evictions: command.pod_count(),
+    }
+}
+
+/// What has made a node drift, or what is broken.
+fn cause(command: &Command, candidate: &Candidate) -> Option<String> {
+    match command.reason.0 {
+        DisruptionReason::Drifted => Some(candidate.claim.condition(DRIFTED)?.reason.clone()),
+        DisruptionReason::Unhealthy => {
+            let resolution = &candidate.repaired.as_ref()?.resolution;
+            Some(format!("{}={}", resolution.condition, resolution.status))
+        }
+        DisruptionReason::Empty | DisruptionReason::Underutilized => None,
     }
 }
 

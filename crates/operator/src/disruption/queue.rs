@@ -50,7 +50,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct Replacement {
     claim: Arc<NodeClaim>,
-    /// Whether it was ready for pods once; what becomes of it afterwards does not matter.
+    /// Whether it was ready for pods once. Only that it is gone matters afterwards.
     initialized: bool,
 }
 
@@ -61,6 +61,8 @@ struct Inner {
     instances: BTreeMap<Box<str>, Key>,
     /// Claims of unfinished commands that are deleted already, by UID.
     deleted: BTreeSet<Box<str>>,
+    /// Claims that were created for commands that have not begun yet, by name.
+    created: BTreeSet<Box<str>>,
     /// What was begun lately to save money, finished or not.
     savings: Vec<Arc<Command>>,
     pauses: Pauses,
@@ -111,9 +113,9 @@ impl Commands {
         left.map(|candidate| candidate.pool_name().into()).collect()
     }
 
-    /// Whether nodes of a pool are left alone for a while, because they could not be replaced.
-    pub(super) fn is_paused(&self, pool: &str, reason: Reason, now: Timestamp) -> bool {
-        self.inner.lock().pauses.is_paused(pool, reason, now)
+    /// Whether a node is left alone for a while, because it or others of its pool could not be replaced.
+    pub(super) fn is_paused(&self, candidate: &Candidate, reason: Reason, now: Timestamp) -> bool {
+        self.inner.lock().pauses.is_paused(candidate, reason, now)
     }
 
     /// Begins to carry a command out. If that fails, everything is as it was before.
@@ -138,6 +140,9 @@ impl Commands {
             if command.is_consolidation() {
                 inner.savings.push(Arc::clone(&command));
             }
+            for name in entry.replacements.iter().filter_map(|it| it.claim.metadata.name.as_deref()) {
+                inner.created.remove(name);
+            }
             inner.commands.insert(key.clone(), entry);
         }
         self.queue.add(key);
@@ -161,8 +166,16 @@ impl Commands {
 
     async fn begin(&self, mut command: Command) -> Result<Entry, Error> {
         let context = &self.context;
+        let before = self.others(&command);
         reserve(context, &command.replacements)?;
-        if let Err(error) = self.mark_all(&mut command).await {
+        let mut marked = self.mark_all(&mut command).await;
+        if marked.is_ok()
+            && let Err(error) = check_growth(&before, &self.others(&command))
+        {
+            self.release_candidates(&command).await;
+            marked = Err(error);
+        }
+        if let Err(error) = marked {
             release(context, &command.replacements);
             return Err(error);
         }
@@ -184,6 +197,27 @@ impl Commands {
             nominate(context, &node.pods, node.origin.claim.as_deref(), node.origin.node.as_deref());
         }
         Ok(Entry { command: Arc::new(command), replacements })
+    }
+
+    /// The claims of pools with limits for which a command launches nodes, but for those of commands, and whether they
+    /// are being launched. What commands launch together was planned together.
+    fn others(&self, command: &Command) -> BTreeMap<Box<str>, bool> {
+        let own: BTreeSet<Box<str>> = {
+            let inner = self.inner.lock();
+            let claims = inner.commands.values().flat_map(|entry| &entry.replacements);
+            let claims = claims.filter_map(|it| it.claim.metadata.name.as_deref().map(Into::into));
+            claims.chain(inner.created.iter().cloned()).collect()
+        };
+        let state = self.context.cluster.read();
+        let limited = |pool: &&str| state.node_pools.named(pool).is_some_and(|it| it.spec.limits.is_some());
+        let pools: BTreeSet<&str> = command.replacements.iter().map(Launch::pool).filter(limited).collect();
+        let claims = pools.into_iter().flat_map(|pool| state.claims_of_pool(pool));
+        let launching = state.sync(self.context.now()).launching;
+        let named = claims.filter_map(|claim| {
+            let name = claim.metadata.name.as_deref().filter(|name| !own.contains(*name))?;
+            Some((name.into(), launching.iter().any(|it| Arc::ptr_eq(it, claim))))
+        });
+        named.collect()
     }
 
     /// Taints all nodes and says why. Where nothing is launched, those that cannot be tainted are left out.
@@ -217,9 +251,12 @@ impl Commands {
     async fn create_all(&self, command: &Command) -> Result<Vec<Replacement>, Error> {
         let context = &self.context;
         let reason = command.reason.lower();
-        let created =
-            join_all(command.replacements.iter().map(|launch| create(context, &launch.new, reason)));
-        let created = created.await;
+        let created = command.replacements.iter().map(|launch| async {
+            let created = create(context, &launch.new, reason).await?;
+            self.inner.lock().created.extend(created.metadata.name.as_deref().map(Into::into));
+            Ok(created)
+        });
+        let created: Vec<Result<Arc<NodeClaim>, Error>> = join_all(created).await;
         release(context, &command.replacements);
         let failure = created.iter().find_map(|created| created.as_ref().err().cloned());
         let claims: Vec<Arc<NodeClaim>> = created.into_iter().filter_map(Result::ok).collect();
@@ -229,6 +266,7 @@ impl Commands {
         };
         for claim in &claims {
             finish::delete_replacement(context, claim).await;
+            self.inner.lock().created.remove(claim.metadata.name.as_deref().unwrap_or_default());
         }
         Err(error)
     }
@@ -242,11 +280,23 @@ impl Commands {
         release_all(&self.context, &stay).await;
     }
 
-    /// Leaves the pools of a command alone for a while.
+    /// Leaves what a command was about alone for a while.
     fn pause(&self, command: &Command) {
-        let (mut inner, now) = (self.inner.lock(), self.context.now());
-        command.pools().into_iter().for_each(|pool| inner.pauses.failed(pool, command.reason, now));
+        let now = self.context.now();
+        self.inner.lock().pauses.failed(command, now);
     }
+}
+
+/// Fails if somebody else has launched nodes for pools with limits since it was decided what these allow: then
+/// decisions were made side by side, of which only one may be right.
+fn check_growth(before: &BTreeMap<Box<str>, bool>, now: &BTreeMap<Box<str>, bool>) -> Result<(), Error> {
+    // Nothing is decided while claims are being launched.
+    let fresh = before.iter().find(|(_, is_launching)| **is_launching);
+    let fresh = fresh.or_else(|| now.iter().find(|(name, _)| !before.contains_key(*name)));
+    let Some((name, _)) = fresh else { return Ok(()) };
+    Err(Error::Other(format!(
+        "limits must be looked at again, another node is being launched (NodeClaim={name})"
+    )))
 }
 
 /// Sets room aside for the claims of pools with a fixed number of nodes.

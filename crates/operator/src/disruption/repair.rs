@@ -38,8 +38,10 @@ use super::drift::{reservation, with_its_own_reservation};
 use super::oracle::Oracle;
 use super::scene::{Ask, Scene, Simulated};
 use super::static_drift::{
-    AT_LIMIT, RESERVATIONS_FULL, can_come_back, full_reservations, is_over_scaled, one_for_one, room,
+    AT_LIMIT, NO_TEMPLATE, OVER_SCALED, RESERVATIONS_FULL, can_come_back, full_reservations, is_over_scaled,
+    one_for_one, room,
 };
+use super::stay::Stay;
 use super::{Class, Method, Reason};
 use crate::Context;
 use crate::node_claim::reboot::is_worn_out;
@@ -92,13 +94,13 @@ impl Repair {
         Some(Repaired { resolution, is_escalated })
     }
 
-    /// Replaces a node, or says why not; nothing if that would not be news.
+    /// Replaces a node, or says why not.
     fn replace<'s>(
         &self,
         scene: &'s Scene,
         oracle: &mut Option<Oracle<'s>>,
         candidate: &Candidate,
-    ) -> Result<Command, Option<String>> {
+    ) -> Result<Command, Stay> {
         if candidate.pool.spec.replicas.is_some() {
             return self.replace_static(scene, candidate);
         }
@@ -114,32 +116,38 @@ impl Repair {
             let why = NO_RESERVED_CAPACITY;
             return Ok(Command::terminate_first(self, candidate.clone(), simulated, why, scene.now));
         }
-        Err(Some(sentence(&simulated.summary())))
+        Err(Stay::Blocked(sentence(&simulated.summary())))
     }
 
-    fn replace_static(&self, scene: &Scene, candidate: &Candidate) -> Result<Command, Option<String>> {
+    fn replace_static(&self, scene: &Scene, candidate: &Candidate) -> Result<Command, Stay> {
         let pool = &candidate.pool;
         if is_over_scaled(scene.state(), pool) {
-            // Some of its nodes go anyway.
-            return Err(None);
+            return Err(Stay::Silent(OVER_SCALED.to_owned()));
         }
         let goes_first = scene.settings().gates.terminate_first_repair;
         let first =
             |why| Command::terminate_first(self, candidate.clone(), Simulated::default(), why, scene.now);
-        if let Some(offered) = goes_first.then(|| full_reservations(scene, pool)).flatten() {
+        let checked = if goes_first { full_reservations(scene, pool) } else { Ok(None) };
+        let offered = checked.map_err(|error| {
+            let message = "skipping repair candidate, failed checking capacity reservations";
+            tracing::error!(Node = candidate.name(), error = %error, "{message}");
+            Stay::Silent(sentence(&error.to_string()))
+        })?;
+        if let Some(offered) = offered {
             let holds = reservation(scene, candidate).is_some_and(|id| offered.contains(id));
-            if holds && can_come_back(pool) {
+            if holds && can_come_back(scene, pool) {
                 return Ok(first(NO_RESERVED_CAPACITY));
             }
-            return Err(Some(RESERVATIONS_FULL.to_owned()));
+            return Err(Stay::Blocked(RESERVATIONS_FULL.to_owned()));
         }
         if room(scene.state(), pool) > 0 {
-            return one_for_one(self, scene, candidate.clone()).ok_or(None);
+            let command = one_for_one(self, scene, candidate.clone());
+            return command.ok_or_else(|| Stay::Silent(NO_TEMPLATE.to_owned()));
         }
-        if goes_first && can_come_back(pool) {
+        if goes_first && can_come_back(scene, pool) {
             return Ok(first(STATIC_AT_LIMIT));
         }
-        Err(Some(AT_LIMIT.to_owned()))
+        Err(Stay::Blocked(AT_LIMIT.to_owned()))
     }
 }
 
@@ -171,17 +179,18 @@ impl Method for Repair {
         Duration::ZERO
     }
 
-    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
+    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<Stay>> {
         let repaired = self.resolve(&candidate.node, &candidate.claim, candidate.seen);
         let resolution = repaired.ok_or(None)?.resolution;
         let annotations = &candidate.node.metadata.annotations;
         if annotations.get(DO_NOT_REPAIR).is_some_and(|value| &**value == "true") {
-            return Err(Some(format!("repair is blocked through the {DO_NOT_REPAIR:?} annotation")));
+            let why = format!("repair is blocked through the {DO_NOT_REPAIR:?} annotation");
+            return Err(Some(Stay::Blocked(why)));
         }
         let is_bounded =
             resolution.bound.is_some() || candidate.claim.spec.termination_grace_period.is_some();
         if candidate.blocked.is_some() && !is_bounded {
-            return Err(Some(NO_BOUND.to_owned()));
+            return Err(Some(Stay::Blocked(NO_BOUND.to_owned())));
         }
         Ok(())
     }
@@ -212,11 +221,13 @@ impl Method for Repair {
             let Some(repaired) = candidate.repaired.clone() else { continue };
             if tripped.contains(candidate.pool_name()) {
                 decision.notices.extend(breaker::notices(&candidate));
+                decision.keep(&candidate, Stay::Silent(breaker::message(&candidate)));
                 continue;
             }
             // Nodes that are not initialised do not count in budgets either.
             let budget = budgets.get_mut(candidate.pool_name()).filter(|_| candidate.initialized);
             if budget.as_ref().map_or(candidate.initialized, |budget| budget.left() == 0) {
+                decision.keep(&candidate, Stay::held(&candidate, budgets, self.reason()));
                 continue;
             }
             candidate.drain_bound = drain_bound(&repaired.resolution, &candidate.claim);
@@ -235,8 +246,7 @@ impl Method for Repair {
                     decision.commands.push(command);
                     break;
                 }
-                Err(Some(why)) => decision.notices.extend(candidate.blocked_notices(&why)),
-                Err(None) => {}
+                Err(why) => decision.keep(&candidate, why),
             }
         }
         decision

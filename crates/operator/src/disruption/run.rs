@@ -5,6 +5,7 @@
 //! What a method without patience has decided is begun at once, and everything is looked at anew.
 
 mod idle;
+mod measure;
 mod runs;
 mod waiting;
 
@@ -36,6 +37,7 @@ use super::queue::Commands;
 use super::scene::Scene;
 use super::{Method, budget, leftovers};
 use crate::catalogue::Types;
+use crate::text::sentence;
 use crate::wiring::Wiring;
 use crate::{Context, catalogue};
 use idle::Idle;
@@ -63,6 +65,8 @@ struct Run {
 struct Pass {
     types: Types,
     glance: Glance,
+    /// How many nodes are passed over because commands rely on them.
+    relied_on: usize,
     /// Instances of commands that wait.
     leaving: BTreeSet<Box<str>>,
     scene: Option<Arc<Scene>>,
@@ -82,7 +86,6 @@ impl Run {
         self.runs.lock().note("disruption-loop", now);
         let leftovers = {
             let state = self.context.cluster.read();
-            budget::log_errors(&state);
             if !state.is_synced(now) {
                 return Ok(Again::After(UNSYNCED));
             }
@@ -140,32 +143,34 @@ impl Run {
         }
     }
 
-    /// Instances of commands that wait, and all that are no candidates: those, those of commands under way, and those
-    /// that the latter rely on.
+    /// Instances of commands that wait, and all that are no candidates: those, and those of commands under way.
     fn taken(&self) -> (BTreeSet<Box<str>>, BTreeSet<Box<str>>) {
         let leaving = self.waits.lock().instances();
         let mut taken = leaving.clone();
         taken.extend(self.commands.queued());
-        taken.extend(self.commands.destinations());
         (leaving, taken)
     }
 
     /// What there is to look at now; nothing while the state cannot be relied on.
     async fn look(&self, types: Types) -> Option<Pass> {
         let (context, methods) = (self.context.clone(), Arc::clone(&self.methods));
-        let (leaving, mut taken) = self.taken();
-        taken.extend(self.waits.lock().destinations());
+        let (leaving, taken) = self.taken();
+        let mut relied_on = self.commands.destinations();
+        relied_on.extend(self.waits.lock().destinations());
         let pass = compute(move || {
             let now = context.now();
             let state = context.cluster.read();
             if !state.is_synced(now) {
                 return None;
             }
-            let look = Look { types: &types, taken: &taken, leaving: &leaving, costs: costs(&context), now };
+            let costs = costs(&context);
+            let look =
+                Look { types: &types, taken: &taken, relied_on: &relied_on, leaving: &leaving, costs, now };
             let glance = glance(&state, methods.iter().map(AsRef::as_ref), look);
+            let relied_on = relied_on.len();
             let seen = state.consolidated_at(now);
             drop(state);
-            Some(Pass { types, glance, leaving, scene: None, seen, now })
+            Some(Pass { types, glance, relied_on, leaving, scene: None, seen, now })
         });
         let mut pass = pass.await?;
         for notice in std::mem::take(&mut pass.glance.notices) {
@@ -199,7 +204,7 @@ impl Run {
         let labels = [method.reason().lower(), method.consolidation_type()];
         let elapsed = start.elapsed().as_secs_f64();
         self.context.metrics.observe(&DISRUPTION_EVALUATION_DURATION, &labels, elapsed);
-        let commands = asked?;
+        let commands = self.worth_while(asked?);
         if commands.is_empty() {
             return Ok(Asked::Nothing);
         }
@@ -223,17 +228,20 @@ impl Run {
     ) -> Result<Vec<Command>, Error> {
         let (context, reason) = (&self.context, method.reason());
         self.runs.lock().note(run_name(&**method), pass.now);
-        let View { mut candidates, mut budgets } = std::mem::take(&mut pass.glance.views[position]);
+        let View { mut candidates, mut budgets, stays: _ } = std::mem::take(&mut pass.glance.views[position]);
+        let eligible = candidates.len() + pass.relied_on;
         if candidates.is_empty() {
+            self.tell_coverage(&**method, 0, eligible);
             return Ok(Vec::new());
         }
         budget::publish(context, &budgets, reason);
-        candidates.retain(|it| !self.commands.is_paused(it.pool_name(), reason, pass.now));
+        candidates.retain(|it| !self.commands.is_paused(it, reason, pass.now));
         if method.settles() {
             let mut unsettled = self.commands.unsettled_pools(pass.now);
             unsettled.extend(self.waits.lock().unsettled_pools());
             candidates.retain(|it| !unsettled.contains(it.pool_name()));
         }
+        self.tell_coverage(&**method, candidates.len(), eligible);
         let idle = Idle::new((pass.seen, pass.now), &candidates, &budgets, &pass.leaving, &pass.types);
         let is_idle = candidates.is_empty() || {
             let known = self.idle.lock();
@@ -243,10 +251,12 @@ impl Run {
             return Ok(Vec::new());
         }
         let scene = self.scene(pass).await;
-        let asked = Arc::clone(method);
+        let (asked, looked_at, start) = (Arc::clone(method), Arc::clone(&scene), Instant::now());
         let decided =
             compute(move || caught(&*asked, move |method| method.decide(&scene, candidates, &mut budgets)));
-        let Decision { mut commands, notices, measures, nothing } = decided.await?;
+        let decided = decided.await;
+        self.tell_simulated(looked_at.take_unplaced(), start.elapsed());
+        let Decision { mut commands, notices, measures, nothing, stays: _ } = decided?;
         for notice in notices {
             notice.publish(&context.events);
         }
@@ -270,6 +280,22 @@ impl Run {
         let scene = Arc::new(scene.await);
         pass.scene = Some(Arc::clone(&scene));
         scene
+    }
+
+    /// Commands whose replacements are not known to refuse pods; users are told of the others.
+    fn worth_while(&self, commands: Vec<Command>) -> Vec<Command> {
+        let refused = |command: &Command| {
+            let (tried, state) = (self.context.launches.lock(), self.context.cluster.read());
+            let mut launches = command.replacements.iter();
+            launches.find_map(|it| tried.refuses(&state, &it.new, it.sets(), self.context.now()))
+        };
+        let is_worth_while = |command: &Command| {
+            let Some(why) = refused(command) else { return true };
+            let notices = command.candidates.iter().flat_map(|it| it.blocked_notices(&sentence(&why)));
+            notices.for_each(|notice| notice.publish(&self.context.events));
+            false
+        };
+        commands.into_iter().filter(is_worth_while).collect()
     }
 
     async fn start(&self, commands: Vec<Command>) -> Result<(), Error> {

@@ -16,6 +16,7 @@ use cluster::state::State;
 use engine::options::{Options, Reserved};
 use engine::solve::Simulation;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use runtime::Settings;
 
 use super::candidate::Candidate;
@@ -26,6 +27,8 @@ use crate::managed::is_pool_managed;
 use crate::provisioner;
 use crate::provisioner::outcome::Nominated;
 
+/// How a summary begins.
+pub(crate) const NOT_ALL: &str = "not all pods would schedule, ";
 /// How many pods a summary names.
 const SHOWN: usize = 5;
 
@@ -39,7 +42,11 @@ pub(crate) struct Scene {
     settings: Arc<Settings>,
     sets: Arc<LabelSets>,
     pools: BTreeMap<Box<str>, Arc<NodePool>>,
+    /// Instances that are to take no pods of others, because they may go any moment.
+    closed: BTreeSet<Box<str>>,
     built: OnceLock<Built>,
+    /// What is told of what was simulated.
+    unplaced: Mutex<Option<usize>>,
 }
 
 /// What is asked.
@@ -84,7 +91,7 @@ impl Simulated {
         if self.unplaced.is_empty() {
             return "No Pod Scheduling Errors".to_owned();
         }
-        let mut text = "not all pods would schedule, ".to_owned();
+        let mut text = NOT_ALL.to_owned();
         for Unplaced { pod, why } in self.unplaced.iter().take(SHOWN) {
             let _ = write!(text, "{pod} => {why} ");
         }
@@ -116,9 +123,21 @@ impl Scene {
             settings: Arc::clone(settings),
             sets: Arc::new(sets),
             pools,
+            closed: BTreeSet::new(),
             built: OnceLock::new(),
+            unplaced: Mutex::default(),
             state,
         }
+    }
+
+    /// The same, where some instances take no pods of nodes that go to save money.
+    pub(crate) fn closing(self, closed: BTreeSet<Box<str>>) -> Self {
+        Self { closed, ..self }
+    }
+
+    /// How many pods would stay without a place if nothing went, if anything was simulated since this was asked last.
+    pub(crate) fn take_unplaced(&self) -> Option<usize> {
+        self.unplaced.lock().take()
     }
 
     /// The state.
@@ -150,12 +169,20 @@ impl Scene {
     pub(crate) fn oracle(&self) -> Oracle<'_> {
         let built = self.built.get_or_init(|| self.build());
         let simulation = Simulation::new(&built.snapshot, &self.options());
+        let waiting = built.snapshot.pods.iter().zip(simulation.waiting().0);
+        let unplaced = waiting.filter(|(pod, place)| pod.runs.is_none() && place.is_none()).count();
+        *self.unplaced.lock() = Some(unplaced);
         Oracle::new(self, built, simulation)
     }
 
     /// What would happen if the nodes of some candidates went. Who asks more than once asks an oracle.
     pub(crate) fn without(&self, candidates: &[&Candidate], ask: &Ask) -> Simulated {
         self.oracle().without(candidates, ask)
+    }
+
+    /// Whether buffers may keep room on nodes.
+    pub(crate) fn has_buffers(&self) -> bool {
+        self.settings.gates.capacity_buffer && !self.state.capacity_buffers.is_empty()
     }
 
     fn options(&self) -> Options {
@@ -175,7 +202,11 @@ impl Scene {
         let rooms =
             if self.settings.gates.capacity_buffer { buffers::rooms(&self.state) } else { Vec::new() };
         options.rooms = &rooms;
-        snapshot::build(&self.state, &options, self.now)
+        let mut built = snapshot::build(&self.state, &options, self.now);
+        for (node, origin) in built.snapshot.nodes.iter_mut().zip(&built.nodes) {
+            node.takes_moved &= !self.closed.contains(&origin.provider_id);
+        }
+        built
     }
 }
 

@@ -22,6 +22,7 @@ use super::decision::Decision;
 use super::drift::reservation;
 use super::launch::Launch;
 use super::scene::{Scene, Simulated};
+use super::stay::Stay;
 use super::{Class, Method, Reason};
 use crate::provisioner::outcome::NewClaim;
 use crate::static_capacity::node_limit;
@@ -31,6 +32,22 @@ pub(super) const AT_LIMIT: &str = "static NodePool is at its node limit and cann
 /// What users are told whose reservations are used up.
 pub(super) const RESERVATIONS_FULL: &str =
     "static NodePool's capacity reservations are full and cannot stage a replacement";
+/// Why nodes of a pool stay that has too many.
+pub(super) const OVER_SCALED: &str =
+    "static NodePool has more nodes than spec.replicas asks for, so that some go anyway";
+/// Why nodes stay that nothing can take the place of.
+pub(super) const NO_TEMPLATE: &str = "template of the NodePool cannot be understood, as its conditions say";
+
+/// Why it is not known whether the reservations of a pool are used up.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unknown {
+    /// Nobody knows what the pool can choose from.
+    #[error("the instance types of the NodePool are not known")]
+    Types,
+    /// Nobody knows what the pool asks for.
+    #[error("the template of the NodePool cannot be understood: {0}")]
+    Template(#[from] cluster::reason::Reason),
+}
 
 /// Replaces drifted nodes of pools with a fixed number of nodes, one for one.
 #[derive(Debug)]
@@ -57,7 +74,7 @@ impl Method for StaticDrift {
         claim.is_true(DRIFTED)
     }
 
-    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<String>> {
+    fn accepts(&self, _: &State, candidate: &Candidate) -> Result<(), Option<Stay>> {
         let is_ours = candidate.pool.spec.replicas.is_some() && candidate.claim.is_true(DRIFTED);
         if is_ours { Ok(()) } else { Err(None) }
     }
@@ -71,11 +88,17 @@ impl Method for StaticDrift {
         for (pool, candidates) in by_pool {
             let Some(budget) = budgets.get_mut(pool.as_str()) else { continue };
             let wanted = budget.left().min(candidates.len());
-            if wanted == 0 || is_over_scaled(scene.state(), &candidates[0].pool) {
+            let held = Stay::Budget(self.reason(), Box::new(budget.clone()));
+            let over_scaled = is_over_scaled(scene.state(), &candidates[0].pool);
+            if wanted == 0 || over_scaled {
+                let why = if over_scaled { Stay::Silent(OVER_SCALED.to_owned()) } else { held };
+                for candidate in &candidates {
+                    decision.keep(candidate, why.clone());
+                }
                 continue;
             }
             let before = decision.commands.len();
-            self.decide_pool(scene, candidates, wanted, &mut decision);
+            self.decide_pool(scene, candidates, wanted, &held, &mut decision);
             take(budget, decision.commands.len() - before);
         }
         decision
@@ -89,36 +112,58 @@ impl StaticDrift {
         scene: &Scene,
         mut candidates: Vec<Candidate>,
         wanted: usize,
+        held: &Stay,
         decision: &mut Decision,
     ) {
         let pool = Arc::clone(&candidates[0].pool);
         let goes_first = scene.settings().gates.terminate_first_drift;
-        let offered = goes_first.then(|| full_reservations(scene, &pool)).flatten();
+        let checked = if goes_first { full_reservations(scene, &pool) } else { Ok(None) };
+        let offered = match checked {
+            Ok(offered) => offered,
+            Err(error) => {
+                let name = pool.metadata.name.as_deref();
+                let message = "skipping static nodepool, failed checking capacity reservations";
+                return tracing::error!(NodePool = name, error = %error, "{message}");
+            }
+        };
         if let Some(offered) = offered {
             let holds = |it: &Candidate| reservation(scene, it).is_some_and(|id| offered.contains(id));
             candidates.sort_by_key(|it| !holds(it));
-            for candidate in candidates.into_iter().take(wanted) {
-                if holds(&candidate) && can_come_back(&pool) {
+            for (place, candidate) in candidates.into_iter().enumerate() {
+                if place >= wanted {
+                    decision.keep(&candidate, held.clone());
+                } else if holds(&candidate) && can_come_back(scene, &pool) {
                     decision.commands.push(self.first(scene, candidate, NO_RESERVED_CAPACITY));
                 } else {
-                    decision.notices.extend(candidate.blocked_notices(RESERVATIONS_FULL));
+                    decision.keep(&candidate, Stay::Blocked(RESERVATIONS_FULL.to_owned()));
                 }
             }
             return;
         }
         let room = room(scene.state(), &pool);
         if room == 0 {
-            for candidate in candidates.into_iter().take(wanted) {
-                if goes_first && can_come_back(&pool) {
+            for (place, candidate) in candidates.into_iter().enumerate() {
+                if place >= wanted {
+                    decision.keep(&candidate, held.clone());
+                } else if goes_first && can_come_back(scene, &pool) {
                     decision.commands.push(self.first(scene, candidate, STATIC_AT_LIMIT));
                 } else {
-                    decision.notices.extend(candidate.blocked_notices(AT_LIMIT));
+                    decision.keep(&candidate, Stay::Blocked(AT_LIMIT.to_owned()));
                 }
             }
             return;
         }
-        for candidate in candidates.into_iter().take(wanted.min(room)) {
-            decision.commands.extend(one_for_one(self, scene, candidate));
+        for (place, candidate) in candidates.into_iter().enumerate() {
+            if place >= wanted {
+                decision.keep(&candidate, held.clone());
+            } else if place >= room {
+                decision.keep(&candidate, Stay::Silent(AT_LIMIT.to_owned()));
+            } else {
+                match one_for_one(self, scene, candidate.clone()) {
+                    Some(command) => decision.commands.push(command),
+                    None => decision.keep(&candidate, Stay::Silent(NO_TEMPLATE.to_owned())),
+                }
+            }
         }
     }
 
@@ -158,16 +203,21 @@ pub(super) fn room(state: &State, pool: &NodePool) -> usize {
 }
 
 /// Whether a pool gets another node for one that goes.
-pub(super) fn can_come_back(pool: &NodePool) -> bool {
-    pool.is_true(READY) && pool.metadata.deletion_timestamp.is_none()
+pub(super) fn can_come_back(scene: &Scene, pool: &NodePool) -> bool {
+    let is_looked_after = scene.settings().gates.static_capacity;
+    is_looked_after && pool.is_true(READY) && pool.metadata.deletion_timestamp.is_none()
 }
 
-/// The reservations that a pool depends on, if all of them are used up and it can have nothing else.
-pub(super) fn full_reservations<'s>(scene: &'s Scene, pool: &NodePool) -> Option<BTreeSet<&'s str>> {
-    let key = scene.sets().reservation_id()?;
-    let types = scene.types().get(pool.metadata.name.as_deref().unwrap_or_default())?;
-    let template = bare_node_claim(pool, scene.sets()).ok()?.spec.requirements;
-    let mut wanted = Wanted::new(&template, scene.sets()).ok()?;
+/// The reservations that a pool depends on, if all of them are used up and it can have nothing else. Fails if that
+/// cannot be found out.
+pub(super) fn full_reservations<'s>(
+    scene: &'s Scene,
+    pool: &NodePool,
+) -> Result<Option<BTreeSet<&'s str>>, Unknown> {
+    let Some(key) = scene.sets().reservation_id() else { return Ok(None) };
+    let types = scene.types().get(pool.metadata.name.as_deref().unwrap_or_default()).ok_or(Unknown::Types)?;
+    let template = bare_node_claim(pool, scene.sets())?.spec.requirements;
+    let mut wanted = Wanted::new(&template, scene.sets())?;
     let mut offered = BTreeSet::new();
     let mut is_any = false;
     for it in types.iter() {
@@ -181,11 +231,11 @@ pub(super) fn full_reservations<'s>(scene: &'s Scene, pool: &NodePool) -> Option
             is_any = true;
             let is_reserved = offering.value(labels::CAPACITY_TYPE) == Some(capacity_type::RESERVED);
             if !is_reserved || offering.is_launchable() {
-                return None;
+                return Ok(None);
             }
             offered.extend(offering.value(key).filter(|_| offering.available));
         }
     }
     // A template that nothing on offer fits is no matter of reservations.
-    is_any.then_some(offered)
+    Ok(is_any.then_some(offered))
 }

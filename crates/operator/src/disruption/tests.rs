@@ -49,11 +49,29 @@ mod decided {
         terminate_first: bool,
     ) -> (Decision, usize) {
         let mut settings = Settings::default();
+        settings.gates.static_capacity = true;
         settings.gates.terminate_first_drift = terminate_first;
         // That of repair has nothing to do with it.
         settings.gates.terminate_first_repair = !terminate_first;
+        by_settings(method, state, types, settings)
+    }
+
+    /// As [`by`], with settings.
+    pub(super) fn by_settings(
+        method: &dyn Method,
+        state: &State,
+        types: &Types,
+        settings: Settings,
+    ) -> (Decision, usize) {
         let none = BTreeSet::new();
-        let look = Look { types, taken: &none, leaving: &none, costs: Costs::default(), now: now() };
+        let look = Look {
+            types,
+            taken: &none,
+            relied_on: &none,
+            leaving: &none,
+            costs: Costs::default(),
+            now: now(),
+        };
         let mut view = glance(state, [method], look).views.remove(0);
         let scene = Scene::new(state, types, &Arc::new(settings), &none, now());
         let decision = method.decide(&scene, view.candidates, &mut view.budgets);
@@ -101,7 +119,17 @@ fn types() -> Types {
 fn found(state: &State, class: Class, queued: &[&str]) -> Found {
     let queued: BTreeSet<Box<str>> = queued.iter().map(|id| (*id).into()).collect();
     let types = types();
-    find(state, Search { types: &types, queued: &queued, class, costs: Costs::default(), now: now() })
+    find(
+        state,
+        Search {
+            types: &types,
+            queued: &queued,
+            relied_on: &queued,
+            class,
+            costs: Costs::default(),
+            now: now(),
+        },
+    )
 }
 
 /// A pool, a node of it with changes, and more objects.
@@ -179,6 +207,36 @@ fn nodes_that_are_promised_or_given_up_are_left_alone() {
     state.unmark_for_deletion(["kwok://n1"]);
     assert!(found(&state, Class::Graceful, &["kwok://n1"]).candidates.is_empty());
     assert!(found(&state, Class::Graceful, &["kwok://n1"]).notices.is_empty());
+}
+
+#[test]
+fn a_node_that_is_to_take_pods_of_others_is_left_alone_unless_it_is_broken() {
+    let state = one(&json!({}), &json!({}), &[]);
+    let (types, none) = (types(), BTreeSet::new());
+    let relied_on = BTreeSet::from(["kwok://n1".into()]);
+    let found = |class| {
+        let costs = Costs::default();
+        find(&state, Search { types: &types, queued: &none, relied_on: &relied_on, class, costs, now: now() })
+    };
+    for class in [Class::Graceful, Class::Eventual] {
+        let found = found(class);
+        assert!(found.candidates.is_empty());
+        assert_eq!(found.notices[0].message, "Node is to take pods of nodes that are being disrupted");
+    }
+    assert_eq!(found(Class::Repair).candidates.len(), 1);
+}
+
+#[test]
+fn pods_that_are_done_or_stop_are_told_nothing_about_their_protection() {
+    let annotations = json!({"karpenter.sh/do-not-disrupt": "soon"});
+    let told = |mut change: Value| {
+        change["metadata"]["annotations"] = annotations.clone();
+        let pod = pod_object("a", "n1", &change);
+        found(&one(&json!({}), &json!({}), &[pod]), Class::Graceful, &[]).notices.len()
+    };
+    assert_eq!(told(json!({})), 1);
+    assert_eq!(told(json!({"status": {"phase": "Succeeded"}})), 0);
+    assert_eq!(told(json!({"metadata": {"deletionTimestamp": NOW}})), 0);
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Whether decisions can rely on what is known of the cluster.
 
-use api::names::metrics::{CLUSTER_STATE_NODE_COUNT, CLUSTER_STATE_SYNCED, CLUSTER_STATE_UNSYNCED_TIME};
+use std::collections::BTreeMap;
+
+use api::names::metrics::{
+    CLUSTER_STATE_NODE_COUNT, CLUSTER_STATE_SYNCED, CLUSTER_STATE_UNREADABLE, CLUSTER_STATE_UNSYNCED_TIME,
+};
 use cluster::state::{State, Sync};
 use jiff::Timestamp;
 
@@ -25,12 +29,22 @@ pub(super) fn collect(context: &Context) {
         metrics.set(&CLUSTER_STATE_SYNCED, &[], f64::from(u8::from(sync.is_synced())));
         metrics.set(&CLUSTER_STATE_UNSYNCED_TIME, &[], unsynced_time(&sync, started, now));
         metrics.set(&CLUSTER_STATE_NODE_COUNT, &[], node_count(&state));
+        metrics.replace(&CLUSTER_STATE_UNREADABLE, "", unreadable(&state));
     });
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nobody has that many nodes")]
 fn node_count(state: &State) -> f64 {
     state.state_nodes().len() as f64
+}
+
+/// How many objects of each kind cannot be read.
+fn unreadable(state: &State) -> impl Iterator<Item = (Vec<String>, f64)> + use<> {
+    let mut kinds = BTreeMap::<&str, f64>::new();
+    for (kind, ..) in state.unreadable() {
+        *kinds.entry(kind.name()).or_default() += 1.0;
+    }
+    kinds.into_iter().map(|(kind, count)| (vec![kind.to_owned()], count))
 }
 
 #[cfg(test)]

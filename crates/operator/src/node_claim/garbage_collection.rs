@@ -139,7 +139,7 @@ mod tests {
         check(&["True"], false);
         check(&["False", "False"], false);
         let mut state = State::awaiting(Provider::Kwok, &[]);
-        state.observe(Seen::Unreadable(Kind::Node, Key::cluster("odd"), "why".to_owned()));
+        state.observe(Seen::Unreadable(Kind::Node, Key::cluster("odd"), "why".into()));
         assert!(!is_dead(&registered(&json!({})), &state));
     }
 

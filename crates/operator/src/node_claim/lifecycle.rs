@@ -13,6 +13,7 @@ mod launch;
 mod liveness;
 mod registration;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::conditions::{Conditions, HasConditions};
@@ -26,6 +27,7 @@ use cluster::objects::Node;
 use cluster::state::{Change, Key, Meta, Object, State, Watched};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
+use parking_lot::Mutex;
 use runtime::controller::Reconcile;
 use runtime::events::About;
 use runtime::{Again, Error, Outcome};
@@ -35,6 +37,7 @@ use super::dra::Drivers;
 use super::{disrupt, has_finalizer, label, lock, metadata_patch, name, write_status};
 use crate::Context;
 use crate::managed::is_claim_managed;
+use crate::text::truncated;
 use crate::watching::Watching;
 pub(crate) use finalize::{INSTANCE_GONE, text};
 pub(crate) use launch::age;
@@ -50,6 +53,9 @@ const DRIVERS: Again = Again::secs(5);
 pub struct Lifecycle {
     context: Context,
     launches: Launches,
+    /// Claims, by UID, whose end was recorded as a failure of their pool. Until they are deleted they are given up
+    /// again and again, but they failed once.
+    recorded: Mutex<BTreeSet<Box<str>>>,
 }
 
 /// What one pass over a claim has come to.
@@ -65,7 +71,7 @@ struct Pass {
 impl Lifecycle {
     /// Works in a context.
     pub fn new(context: &Context) -> Self {
-        Self { context: context.clone(), launches: Launches::default() }
+        Self { context: context.clone(), launches: Launches::default(), recorded: Mutex::default() }
     }
 
     async fn live(&self, claim: Arc<NodeClaim>) -> Outcome {
@@ -157,7 +163,7 @@ impl Lifecycle {
     /// Tells the users of a claim that there is no capacity for it.
     fn publish_insufficient_capacity(&self, claim: &NodeClaim, error: &cloud::Error) {
         let (name, events) = (name(claim), &self.context.events);
-        let message = launch::truncated(&format!("NodeClaim {name} event: {error}"));
+        let message = truncated(&format!("NodeClaim {name} event: {error}"));
         let event = &events::INSUFFICIENT_CAPACITY;
         events.publish(event, About::object(claim), message, &[claim.metadata.uid()]);
         let state = self.context.cluster.read();
@@ -165,7 +171,7 @@ impl Lifecycle {
         for pod in pods.filter(|pod| is_active(pod) && pod.spec.node_name.is_empty()) {
             let message = format!("NodeClaim {name} nominated for this pod failed to launch: {error}");
             let event = &events::POD_INSUFFICIENT_CAPACITY;
-            let message = launch::truncated(&message);
+            let message = truncated(&message);
             events.publish(event, About::object(&**pod), message, &[&pod.metadata.uid]);
         }
     }
@@ -301,13 +307,23 @@ impl Lifecycle {
         tracing::info!(NodeClaim = name(&pass.after), reason, "giving up nodeclaim");
         pass.over = true;
         pass.errors.clear();
-        if let Err(error) = health::record(&self.context, &pass.after, false).await {
+        if let Err(error) = self.record_failure(&pass.after).await {
             return pass.errors.push(error);
         }
         if let Err(error) = disrupt(&self.context, &pass.before, reason, None).await {
             let text = format!("deleting nodeclaim for timeout, {error} (NodeClaim={})", name(&pass.before));
             pass.errors.push(Error::Other(text));
         }
+    }
+
+    /// Records that the node of a claim did not join in time, once.
+    async fn record_failure(&self, claim: &NodeClaim) -> Result<(), Error> {
+        if self.recorded.lock().contains(claim.metadata.uid()) {
+            return Ok(());
+        }
+        health::record(&self.context, claim, false).await?;
+        self.recorded.lock().insert(claim.metadata.uid().into());
+        Ok(())
     }
 
     /// Writes what has changed.
@@ -363,6 +379,7 @@ impl Watching for Lifecycle {
             Object::NodeClaim(claim) => {
                 if change.new.is_none() {
                     self.launches.forget(claim.metadata.uid());
+                    self.recorded.lock().remove(claim.metadata.uid());
                 }
                 vec![claim.key()]
             }

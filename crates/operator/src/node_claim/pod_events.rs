@@ -1,5 +1,6 @@
 //! Pod events: a claim remembers when a pod last came to its node or left it, so that busy nodes are left alone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::nodeclaim::NodeClaim;
@@ -40,6 +41,20 @@ fn busy<'a>(old: Option<&'a Pod>, new: Option<&'a Pod>) -> Option<&'a str> {
         (None, None) => false,
     };
     is_event.then_some(&pod.spec.node_name)
+}
+
+/// The node that a change makes busy.
+fn touched(change: &Change, state: &State) -> Option<Key> {
+    let pod = |object: &'_ Option<Object>| match object {
+        Some(Object::Pod(pod)) => Some(Arc::clone(pod)),
+        _ => None,
+    };
+    // Pods that are only listed have been there before: after a restart, nodes are not busy again.
+    if !matches!(change.object(), Object::Pod(_)) || !state.is_listed() {
+        return None;
+    }
+    let (old, new) = (pod(&change.old), pod(&change.new));
+    busy(old.as_deref(), new.as_deref()).map(Key::cluster)
 }
 
 /// Whether a claim is to note that something happened now.
@@ -83,16 +98,7 @@ impl Reconcile for PodEvents {
 
 impl Watching for PodEvents {
     fn watch(&self, change: &Change, state: &State) -> Vec<Key> {
-        let pod = |object: &'_ Option<Object>| match object {
-            Some(Object::Pod(pod)) => Some(std::sync::Arc::clone(pod)),
-            _ => None,
-        };
-        // Pods that are only listed have been there before: after a restart, nodes are not busy again.
-        if !matches!(change.object(), Object::Pod(_)) || !state.is_listed() {
-            return Vec::new();
-        }
-        let (old, new) = (pod(&change.old), pod(&change.new));
-        busy(old.as_deref(), new.as_deref()).map(Key::cluster).into_iter().collect()
+        touched(change, state).into_iter().collect()
     }
 
     fn existing(&self, _: &State) -> Vec<Key> {
@@ -102,6 +108,8 @@ impl Watching for PodEvents {
 
 #[cfg(test)]
 mod tests {
+    use api::provider::Provider;
+    use cluster::state::{Kind, Seen};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::Value;
 
@@ -136,6 +144,21 @@ mod tests {
         ] {
             assert_eq!(busy(old, new), expected.then_some("n"), "{old:?} {new:?}");
         }
+    }
+
+    #[test]
+    fn pods_that_were_there_before_a_restart_make_no_node_busy() {
+        let decoded =
+            || Kind::Pod.decode(&json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n"}}).to_string());
+        let mut state = State::awaiting(Provider::Kwok, &[Kind::Pod]);
+        state.observe(Seen::Listing(Kind::Pod));
+        let listed = state.observe(Seen::Listed(decoded().unwrap()));
+        assert_eq!(listed.iter().filter_map(|change| touched(change, &state)).count(), 0);
+        state.observe(Seen::Synced(Kind::Pod));
+        let other = json!({"metadata": {"name": "q"}, "spec": {"nodeName": "n"}}).to_string();
+        let applied = state.observe(Seen::Applied(Kind::Pod.decode(&other).unwrap()));
+        let busy: Vec<Key> = applied.iter().filter_map(|change| touched(change, &state)).collect();
+        assert_eq!(busy, [Key::cluster("n")]);
     }
 
     #[test]

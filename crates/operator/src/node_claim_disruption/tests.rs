@@ -146,6 +146,28 @@ fn the_cloud_is_asked_after_the_pool_and_drift_ends_when_nobody_says_so_any_more
 }
 
 #[test]
+fn a_claim_drifts_when_its_instance_type_is_no_longer_offered() {
+    let mut cluster = Operated::by(controllers);
+    cluster.apply(NODE_POOL);
+    let labels = "os: linux, node.kubernetes.io/instance-type: c-4x-amd64-linux, karpenter.sh/capacity-type: spot, \
+        topology.kubernetes.io/zone: test-zone-a";
+    cluster.apply(&named("offered", "os: linux", labels));
+    cluster.apply(&named("gone", "os: linux", &labels.replace("c-4x", "c-5x")));
+    cluster.run_for(Duration::from_mins(55));
+    // Catalogues may be a little behind.
+    assert_eq!((drifted(&cluster, "offered"), drifted(&cluster, "gone")), (String::new(), String::new()));
+    cluster.run_for(Duration::from_mins(11));
+    assert_eq!(drifted(&cluster, "offered"), "");
+    assert_eq!(drifted(&cluster, "gone"), "True InstanceTypeNotFound");
+    // What was found is looked up again after half an hour.
+    let mut types = cluster.cloud.types.lock().to_vec();
+    types.retain(|each| each.name != "c-4x-amd64-linux");
+    *cluster.cloud.types.lock() = types.into();
+    cluster.run_for(Duration::from_mins(36));
+    assert_eq!(drifted(&cluster, "offered"), "True InstanceTypeNotFound");
+}
+
+#[test]
 fn only_the_claims_that_a_change_of_the_pool_concerns_drift() {
     let mut cluster = Operated::by(controllers);
     cluster.apply(NODE_POOL);

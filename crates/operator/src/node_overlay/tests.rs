@@ -201,6 +201,12 @@ fn only_what_users_write_is_looked_at_again() {
     for kind in [&pool as &dyn Fn(i64) -> Option<Value>, &class, &overlay] {
         assert_eq!((touched(None, kind(1)), touched(kind(1), kind(2)), touched(kind(2), None)), (1, 1, 1));
         assert_eq!(touched(kind(1), kind(1)), 0);
+        // Another object of the same name, whose first version nobody has seen go.
+        let another = kind(1).map(|mut object| {
+            object["metadata"]["uid"] = "another".into();
+            object
+        });
+        assert_eq!(touched(kind(1), another), 1);
     }
     let pod = Some(crate::testing::pod_object("a", "n", &json!({})));
     assert_eq!(touched(None, pod), 0);
@@ -209,12 +215,34 @@ fn only_what_users_write_is_looked_at_again() {
 #[test]
 fn it_looks_again_after_six_hours() {
     let mut cluster = cluster();
+    let known = std::mem::replace(&mut *cluster.cloud.types.lock(), Vec::new().into());
     cluster.apply(NODE_POOL);
+    cluster.apply(&free("a"));
+    cluster.apply(&free("b"));
     cluster.settle();
+    // They are in conflict only where there is something that both could change.
+    *cluster.cloud.types.lock() = known;
+    let conflicts = |cluster: &Operated| {
+        ["a", "b"].iter().any(|name| condition(cluster, name, "ValidationSucceeded") == "False Conflict")
+    };
+    cluster.run_for(Duration::from_hours(5));
+    assert!(!conflicts(&cluster));
+    cluster.run_for(Duration::from_mins(61));
+    assert!(conflicts(&cluster));
+}
+
+#[test]
+fn an_evaluation_that_changes_nothing_leaves_consolidation_alone() {
+    let mut cluster = cluster();
+    *cluster.cloud.types_error.lock() = Some(cloud::Error::Other("no answer".to_owned()));
+    *cluster.cloud.broken_pool.lock() = Some("broken".to_owned());
+    cluster.apply(NODE_POOL);
+    cluster.apply(&NODE_POOL.replace("name: default}\nspec", "name: broken}\nspec"));
+    cluster.apply(&free("a"));
+    cluster.run_for(Duration::from_mins(2));
     let then = cluster.now();
     let seen = cluster.context.cluster.read().consolidated_at(then);
-    cluster.run_for(Duration::from_hours(5));
+    // It is tried every minute.
+    cluster.run_for(Duration::from_mins(10));
     assert!(cluster.context.cluster.read().is_consolidated(seen, then));
-    cluster.run_for(Duration::from_mins(61));
-    assert!(!cluster.context.cluster.read().is_consolidated(seen, then));
 }

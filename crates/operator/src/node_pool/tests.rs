@@ -1,8 +1,10 @@
 //! NodePools in a cluster.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::testing::{NODE_POOL, Operated};
+use crate::testing::{Logged, NODE_POOL, Operated, node_objects};
 
 const NODE: &str = "
 apiVersion: v1
@@ -111,4 +113,61 @@ fn pools_are_counted_apart() {
     cluster.settle();
     let nodes = |pool: &str| cluster.ours(&format!("nodepools/{pool}"))["status"]["nodes"].clone();
     assert_eq!([nodes("default"), nodes("other"), nodes("fixed")], [json!(2), json!(1), json!(1)]);
+}
+
+#[test]
+fn a_budget_that_cannot_be_read_affects_its_own_pool_only_and_is_logged_once() {
+    let logged = Logged::start();
+    let mut cluster = Operated::by(|context| {
+        let mut all = super::controllers(context);
+        all.extend(crate::disruption::controllers(context));
+        all.extend(crate::provisioner::controllers(context));
+        all
+    });
+    let wrong = "spec:\n  disruption: {budgets: [{nodes: '1'}, {nodes: '1', schedule: '99 99 * * xyz', duration: 1h}]}";
+    cluster.apply(&NODE_POOL.replace("spec:\n  template", &format!("{wrong}\n  template")));
+    cluster.apply(&NODE_POOL.replace("name: default}\nspec", "name: other}\nspec"));
+    for (name, pool) in [("n1", "default"), ("n2", "other")] {
+        let objects = node_objects(name, pool, &json!({}), &json!({}));
+        for (mut object, version) in objects.into_iter().zip(["v1", "karpenter.sh/v1"]) {
+            object["apiVersion"] = version.into();
+            object["metadata"].as_object_mut().unwrap().remove("uid");
+            cluster.apply(&object.to_string());
+        }
+    }
+    cluster.run_for(Duration::from_mins(2));
+    assert_eq!(cluster.condition(POOL, "Ready"), "True Ready");
+    assert_eq!(cluster.condition(POOL, "BudgetsValid"), "False InvalidBudgets");
+    assert_eq!(cluster.condition("nodepools/other", "BudgetsValid"), "");
+    // Only the other pool loses its empty node.
+    let names = |cluster: &Operated| -> Vec<String> {
+        cluster.claims().iter().map(|it| it["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&cluster), ["claim-n1"]);
+    // Pods of this pool get their nodes.
+    cluster.apply(
+        &json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "w", "namespace": "default"},
+            "spec": {"nodeSelector": {"karpenter.sh/nodepool": "default"}, "containers": [
+                {"name": "c", "image": "i", "resources": {"requests": {"cpu": "6"}}},
+            ]},
+        })
+        .to_string(),
+    );
+    cluster.run_for(Duration::from_secs(20));
+    assert_eq!(cluster.claims().len(), 2);
+    let lines = logged.with("detected disruption budget errors");
+    assert!(lines.len() == 1 && lines[0].contains("99 99 * * xyz"), "{lines:#?}");
+    let told = cluster.context.events.published();
+    let told: Vec<&str> =
+        told.iter().filter(|it| &*it.reason == "InvalidBudgets").map(|it| &*it.message).collect();
+    assert!(told.len() == 1 && told[0].contains("budgets[1].schedule"), "{told:?}");
+    // Once it can be read, the pool looks like any other and its nodes may go.
+    cluster.patch(
+        "/apis/karpenter.sh/v1/nodepools/default",
+        &json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}),
+    );
+    cluster.settle();
+    assert_eq!(cluster.condition(POOL, "BudgetsValid"), "");
+    assert_eq!(logged.with("disruption budgets can be read again").len(), 1);
 }

@@ -1,29 +1,52 @@
 //! Tells in a NodePool's conditions whether it makes sense.
+//!
+//! A disruption budget that cannot be read has a condition of its own: it keeps the pool's nodes from being disrupted,
+//! but it is no reason to launch none. Pools whose budgets can be read have no such condition.
 
 use std::sync::Arc;
 
-use api::conditions::Conditions;
+use api::conditions::{Conditions, HasConditions};
 use api::labels::LabelSets;
-use api::names::conditions::node_pool::VALIDATION_SUCCEEDED;
+use api::names::conditions::node_pool::{BUDGETS_VALID, VALIDATION_SUCCEEDED};
 use api::names::controllers::NODE_POOL_VALIDATION;
-use api::names::reasons::node_pool::VALIDATION_FAILED;
+use api::names::events;
+use api::names::reasons::node_pool::{INVALID_BUDGETS, VALIDATION_FAILED};
 use api::nodepool::NodePool;
 use api::shared::ConditionStatus;
+use api::validation::budget::wrong_budgets;
 use api::validation::node_pool;
 use cluster::state::Key;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use runtime::controller::{Again, Controller, Outcome, Reconcile};
+use runtime::events::About;
 
 use crate::managed::is_pool_managed;
+use crate::text::truncated;
 use crate::wiring::Wiring;
 use crate::{Context, catalogue, status};
+
+/// How many of the budgets that cannot be read are named.
+const NAMED: usize = 3;
+
+/// What is wrong with the budgets of a pool, if anything is.
+fn wrong_with_budgets(pool: &NodePool) -> Option<String> {
+    let wrong = wrong_budgets(&pool.spec.disruption.budgets);
+    let named: Vec<String> = wrong.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = match wrong.len() - named.len() {
+        0 => String::new(),
+        others => format!("; and {others} more"),
+    };
+    let text = format!("nodes of this pool are not disrupted: {}{more}", named.join("; "));
+    (!wrong.is_empty()).then(|| truncated(&text))
+}
 
 /// The pool with its new conditions.
 fn decide(pool: &NodePool, sets: &LabelSets, now: Timestamp) -> NodePool {
     let mut pool = pool.clone();
     let wrong = node_pool::validate(&pool.spec, sets).err();
+    let wrong_budgets = wrong_with_budgets(&pool);
     let mut conditions = Conditions::of(&mut pool, now);
     match wrong {
         None => conditions.set_true(VALIDATION_SUCCEEDED),
@@ -34,7 +57,40 @@ fn decide(pool: &NodePool, sets: &LabelSets, now: Timestamp) -> NodePool {
             &wrong.to_string(),
         ),
     };
+    match wrong_budgets {
+        Some(wrong) => {
+            conditions.set(BUDGETS_VALID, ConditionStatus::False, INVALID_BUDGETS, &wrong);
+        }
+        None => {
+            // `Ready` does not depend on it, so that it can go.
+            let _ = conditions.clear(BUDGETS_VALID);
+        }
+    }
     pool
+}
+
+/// What the condition about budgets says, if there is one.
+fn told_of_budgets(pool: &NodePool) -> Option<&str> {
+    pool.condition(BUDGETS_VALID).map(|condition| condition.message.as_str())
+}
+
+/// Tells users of budgets that cannot be read, and logs it once.
+fn tell_of_budgets(context: &Context, before: &NodePool, after: &NodePool) {
+    let (said, now) = (told_of_budgets(before), told_of_budgets(after));
+    if let Some(wrong) = now {
+        let about = About::object(after);
+        let uid = about.uid.clone();
+        context.events.publish(&events::INVALID_BUDGETS, about, wrong, &[&uid, wrong]);
+    }
+    if said == now {
+        return;
+    }
+    let name = after.metadata.name.as_deref().unwrap_or_default();
+    if let Some(wrong) = now {
+        tracing::error!(NodePool = name, error = wrong, "detected disruption budget errors");
+    } else {
+        tracing::info!(NodePool = name, "disruption budgets can be read again");
+    }
 }
 
 struct Validation(Context);
@@ -55,6 +111,7 @@ impl Reconcile for Validation {
             if let Some(change) = status::conditions(&*pool, &decided) {
                 context.api.patch_status::<NodePool>(key, &change).await?;
             }
+            tell_of_budgets(context, &pool, &decided);
             Ok(Again::No)
         }
         .boxed()
@@ -96,6 +153,43 @@ mod tests {
         check(&requirement("karpenter.sh/capacity-type", &["xspot", "spot"]), ConditionStatus::True, "");
         let taint = json!({"spec": {"template": {"spec": {"taints": [{"key": "a", "effect": "No"}]}}}});
         check(&taint, ConditionStatus::False, r#"invalid value: "No" in taints"#);
+    }
+
+    fn budgets(schedules: &[&str]) -> Value {
+        let of = |schedule: &&str| json!({"nodes": "1", "schedule": schedule, "duration": "1h"});
+        json!({"spec": {"disruption": {"budgets": schedules.iter().map(of).collect::<Vec<_>>()}}})
+    }
+
+    #[test]
+    fn a_budget_that_cannot_be_read_has_a_condition_of_its_own() {
+        let sets = LabelSets::for_provider(Provider::Kwok);
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let schedule = "99 99 * * xyz";
+        let mut wrong = decide(&pool("p", &budgets(&["@daily", schedule])), &sets, at(1));
+        let condition = wrong.condition("BudgetsValid").unwrap();
+        assert_eq!((condition.status, &*condition.reason), (ConditionStatus::False, "InvalidBudgets"));
+        for part in ["spec.disruption.budgets[1].schedule: ", "\"99 99 * * xyz\"", "\"99\" is not "] {
+            assert!(condition.message.contains(part), "{}", condition.message);
+        }
+        // It is no reason not to launch anything.
+        assert!(wrong.is_true("ValidationSucceeded"));
+        Conditions::of(&mut wrong, at(1)).set_true("NodeClassReady");
+        assert!(wrong.is_true("Ready"));
+        let mut repaired = pool("p", &json!({}));
+        repaired.status = wrong.status;
+        let decided = decide(&repaired, &sets, at(2));
+        assert!(decided.condition("BudgetsValid").is_none() && decided.is_true("Ready"));
+    }
+
+    #[test]
+    fn many_long_budgets_that_cannot_be_read_fit_into_a_condition() {
+        let sets = LabelSets::for_provider(Provider::Kwok);
+        let decide =
+            |schedules: &[&str]| decide(&pool("p", &budgets(schedules)), &sets, Timestamp::UNIX_EPOCH);
+        let decided = decide(&["a b c d e"; 50]);
+        assert!(told_of_budgets(&decided).unwrap().ends_with("; and 47 more"));
+        let decided = decide(&[&*"a b c d e".repeat(10_000)]);
+        assert!(told_of_budgets(&decided).unwrap().len() <= 1024);
     }
 
     #[test]

@@ -158,7 +158,7 @@ fn classify(
 ) -> Vec<Group> {
     // Whatever is under way is marked.
     let queued = BTreeSet::new();
-    let search = Search { types, queued: &queued, class: Class::Graceful, costs, now };
+    let search = Search { types, queued: &queued, relied_on: &queued, class: Class::Graceful, costs, now };
     let found = candidate::find(state, search).candidates;
     let candidates: BTreeSet<&str> = found.iter().map(|candidate| &*candidate.provider_id).collect();
     let all = state.state_nodes();

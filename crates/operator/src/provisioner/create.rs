@@ -18,13 +18,15 @@ use crate::text::some;
 /// How many types a log line names.
 const SHOWN: usize = 5;
 
-/// Creates a claim, unless its NodePool has more than it may have by now. `reason` is why, as metrics write it.
+/// Creates a claim, unless its NodePool has more than it may have by now, and keeps in mind for whom. `reason` is why,
+/// as metrics write it.
 pub(crate) async fn create(context: &Context, new: &NewClaim, reason: &str) -> Result<Arc<NodeClaim>, Error> {
     let pool = new.pool.metadata.name.as_deref().unwrap_or_default();
     check_limits(&context.cluster.read(), pool)?;
     let created = context.api.create::<NodeClaim>("", &new.claim).await?;
     let name = created.metadata.name.as_deref().unwrap_or_default();
     context.cluster.update(|state| new.pods.iter().for_each(|pod| state.record_claim(&pod.key, name)));
+    context.launches.lock().launched(&context.cluster.read(), &created, new);
     let requests = serde_json::to_string(&new.claim.spec.resources.requests).unwrap_or_default();
     tracing::info!(
         NodePool = pool,

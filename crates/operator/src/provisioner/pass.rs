@@ -40,8 +40,7 @@ use tokio::time::Instant;
 
 use super::batcher::Batcher;
 use super::create::{about, create, nominate};
-use super::outcome::{NewClaim, Outcome, Pending, ignored_pods, outcome};
-use super::tried::Tried;
+use super::outcome::{Outcome, Pending, ignored_pods, outcome};
 use super::wishes::Said;
 use crate::Context;
 use crate::capacity_buffer::room::{self, Placement};
@@ -64,7 +63,6 @@ struct Provisioner {
     /// A claim has changed, so that there may be nothing to wait for any more.
     launched: Arc<Notify>,
     passes: AtomicU64,
-    tried: Arc<Mutex<Tried>>,
     said: Mutex<Said>,
 }
 
@@ -119,18 +117,11 @@ impl Provisioner {
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
         let reason = PROVISIONED;
-        let creating = join_all(outcome.claims.iter().map(|claim| self.create(claim, reason)));
+        let creating = join_all(outcome.claims.iter().map(|claim| create(&self.context, claim, reason)));
         let (created, ()) = join(creating, self.keep_rooms(&rooms, &outcome.placement)).await;
         let failed: Vec<String> =
             created.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
         if failed.is_empty() { Ok(()) } else { Err(Error::Other(failed.join("; "))) }
-    }
-
-    /// Creates a claim, and keeps in mind for whom.
-    async fn create(&self, new: &NewClaim, reason: &str) -> Result<(), Error> {
-        let claim = create(&self.context, new, reason).await?;
-        self.tried.lock().launched(&self.context.cluster.read(), &claim, new);
-        Ok(())
     }
 
     /// Notes where the room is that buffers keep, and tells.
@@ -169,12 +160,12 @@ impl Provisioner {
         context.metrics.set(&SCHEDULER_UNFINISHED_WORK, &labels, 0.0);
         let options = options(&context.settings);
         let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
-        let (tried, seen) = (Arc::clone(&self.tried), context.clone());
+        let seen = context.clone();
         let (zones, decided) = compute(move || {
             let zones = effective_zones(&looked.snapshot, |pod| looked.pods[pod.index()] == Origin::Waiting);
             let plan = solve(&looked.snapshot, &options);
             let mut decided = outcome(&looked, plan, &pools, &sets);
-            tried.lock().hold_back(&seen.cluster.read(), &mut decided, &sets, seen.now());
+            seen.launches.lock().hold_back(&seen.cluster.read(), &mut decided, &sets, seen.now());
             (zones, decided)
         })
         .await;
@@ -190,6 +181,11 @@ impl Provisioner {
         let now = self.context.now();
         for ignored in built.ignored.iter().filter(|ignored| ignored.kind == Kind::CapacityBuffer.name()) {
             tracing::info!(error = %ignored, "no room can be kept for a buffer");
+            let key = Key::new(ignored.namespace.as_deref().unwrap_or_default(), &ignored.name);
+            let buffer = self.context.cluster.read().capacity_buffers.get(&key).map(Arc::clone);
+            if let Some(buffer) = buffer {
+                room::complain(&self.context, &buffer, &ignored.reason.to_string());
+            }
         }
         let ignored: Vec<(Key, &Reason)> = ignored_pods(built).collect();
         self.context.metrics.set(&SCHEDULER_IGNORED_PODS, &[], count(ignored.len()));
@@ -370,7 +366,7 @@ pub(super) fn controller(context: &Context, batcher: &Arc<Batcher>) -> Controlle
     queue.add(Key::cluster(PROVISIONER));
     let batcher = Arc::clone(batcher);
     let passes = AtomicU64::new(0);
-    let (tried, said) = (Arc::default(), Mutex::default());
-    let provisioner = Provisioner { context: context.clone(), batcher, launched, passes, tried, said };
+    let said = Mutex::default();
+    let provisioner = Provisioner { context: context.clone(), batcher, launched, passes, said };
     Wiring::new(PROVISIONER, 1).on(queue, Arc::new(provisioner))
 }

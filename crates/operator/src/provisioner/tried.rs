@@ -8,6 +8,8 @@
 //! That happens where somebody taints every node, where nodes have less room than their type promises or lack labels.
 //! Whatever is of another kind stays allowed: another pool; another zone, say, where the pods ask for that; and another
 //! type where the node was too small. It is forgotten when the pods, or the pool, change or when pods run in the pool.
+//!
+//! Nodes are not replaced either by what does not take their pods: see [`Tried::refuses`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use cluster::requests;
 use cluster::state::State;
 use cluster::state_node::StateNode;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::outcome::{NewClaim, Outcome, Pending};
 use crate::node_claim::label;
@@ -75,9 +78,18 @@ struct Refusal {
     /// The node, and what is wrong with it.
     node: Box<str>,
     cause: String,
-    /// How often it has happened.
+    /// Whether no other pod could run there either.
+    for_all: bool,
+    /// How often it has happened, and when last.
     count: u32,
+    since: Timestamp,
     until: Timestamp,
+}
+
+impl Refusal {
+    fn is_remembered(&self, now: Timestamp) -> bool {
+        now < self.until.saturating_add(LAST).unwrap_or(Timestamp::MAX)
+    }
 }
 
 /// What tells a pool from what it was.
@@ -93,9 +105,20 @@ struct Launch {
     refused: bool,
 }
 
+/// What was launched for pods, and in vain, as all know who launch nodes. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Launches(Arc<Mutex<Tried>>);
+
+impl Launches {
+    /// What is known now.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Tried> {
+        self.0.lock()
+    }
+}
+
 /// What was launched for pods, and in vain.
 #[derive(Debug, Default)]
-pub(super) struct Tried {
+pub(crate) struct Tried {
     launches: BTreeMap<Box<str>, Launch>,
     refusals: BTreeMap<Kind, Refusal>,
 }
@@ -128,23 +151,34 @@ fn fate(state: &State, claim: &str) -> Fate {
     if known.is_registered() { Fate::Idle(Arc::clone(node)) } else { Fate::Open }
 }
 
-/// Whether a node is too small for a pod even without any other; and what is wrong with it otherwise.
-fn cause(state: &State, claim: &NodeClaim, node: &Node, pod: &Pod) -> (bool, String) {
+/// Why a node does not take a pod.
+struct Cause {
+    text: String,
+    /// Whether it is too small for the pod even without any other.
+    too_small: bool,
+    /// Whether no other pod could run there either.
+    for_all: bool,
+}
+
+fn cause(state: &State, claim: &NodeClaim, node: &Node, pod: &Pod) -> Cause {
     let mut room = StateNode { node: Some(node), claim: Some(claim), ..StateNode::default() }.allocatable();
     let daemons = state.pods_on(&node.metadata.name).filter(|pod| !is_terminal(pod));
     daemons.for_each(|pod| room.subtract(&requests::of_pod(pod)));
     if !requests::of_pod(pod).fits(&room) {
         let type_ = label(claim, labels::INSTANCE_TYPE);
-        return (true, format!("instance type {type_:?} has less room than expected"));
+        let text = format!("instance type {type_:?} has less room than expected");
+        return Cause { text, too_small: true, for_all: false };
     }
     let own = claim.spec.taints.iter().flatten();
     let own: BTreeSet<&str> = own.map(|taint| &*taint.key).collect();
     let foreign = node.spec.taints.iter().filter(|taint| !own.contains(&*taint.key));
     let foreign: Vec<&str> = foreign.map(|taint| &*taint.key).collect();
     if foreign.is_empty() {
-        return (false, "its labels or its neighbours do not suit the pod".to_owned());
+        let text = "its labels or its neighbours do not suit the pod".to_owned();
+        return Cause { text, too_small: false, for_all: false };
     }
-    (false, format!("it has taints that it was not launched with ({})", foreign.join(", ")))
+    let text = format!("it has taints that it was not launched with ({})", foreign.join(", "));
+    Cause { text, too_small: false, for_all: true }
 }
 
 /// What a claim was launched as, to be compared with what another one may become.
@@ -161,7 +195,7 @@ fn shape(claim: &NodeClaim) -> Vec<Requirement> {
 
 impl Tried {
     /// A claim was created for pods.
-    pub(super) fn launched(&mut self, state: &State, claim: &NodeClaim, new: &NewClaim) {
+    pub(crate) fn launched(&mut self, state: &State, claim: &NodeClaim, new: &NewClaim) {
         let pods = new.pods.iter().filter_map(|pod| state.pods.get(&pod.key));
         let kin: BTreeSet<Kin> = pods.map(|pod| kin(pod)).collect();
         let name = claim.metadata.name.as_deref().unwrap_or_default();
@@ -197,6 +231,37 @@ impl Tried {
         }
     }
 
+    /// Why nodes of a kind are not worth draining others for, if so: they did not take pods like those that are to
+    /// move, or are spoiled for whomever. Nothing is urgent there: whoever waits for a node tries again, and until
+    /// that went well nobody else follows.
+    pub(crate) fn refuses(
+        &self,
+        state: &State,
+        new: &NewClaim,
+        sets: &LabelSets,
+        now: Timestamp,
+    ) -> Option<String> {
+        if self.refusals.is_empty() {
+            return None;
+        }
+        let mut wanted = Wanted::new(&new.claim.spec.requirements, sets).ok()?;
+        let pods: Vec<&Arc<Pod>> = new.pods.iter().filter_map(|pod| state.pods.get(&pod.key)).collect();
+        let known = self.refusals.iter().find(|((of, pool, type_), refusal)| {
+            let is_like = |pod: &&Arc<Pod>| kin(pod) == *of && same(&refusal.pod.spec, &pod.spec);
+            refusal.is_remembered(now)
+                && type_.is_none()
+                && new.pool.metadata.name.as_deref() == Some(&**pool)
+                && version(&new.pool) == refusal.pool
+                && (refusal.for_all || pods.iter().any(is_like))
+                && wanted.admits(&refusal.labels)
+        });
+        let ((_, pool, _), Refusal { node, cause, .. }) = known?;
+        Some(format!(
+            "node {node:?} of NodePool {pool:?} was launched for pods and does not take them: {cause}; no other is \
+             replaced by one of that kind until one has taken pods"
+        ))
+    }
+
     /// Looks at what has become of claims whose pods need yet another node.
     fn review(&mut self, state: &State, outcome: &Outcome, now: Timestamp) {
         let used: BTreeSet<&str> =
@@ -222,7 +287,7 @@ impl Tried {
             for kin in &launch.kin {
                 let Some(pod) = waiting.get(&(kin.clone(), pool)) else { continue };
                 launch.refused = true;
-                let (too_small, cause) = cause(state, claim, &node, pod);
+                let Cause { text, too_small, for_all } = cause(state, claim, &node, pod);
                 let is_of = |(of, known, type_): &&Kind| of == kin && **known == *pool && type_.is_some();
                 let of_type = too_small && refusals.keys().filter(is_of).count() < TYPES;
                 let type_ = of_type.then(|| label(claim, labels::INSTANCE_TYPE).into());
@@ -234,8 +299,10 @@ impl Tried {
                     pool: version(current),
                     labels: shape(claim),
                     node: node.metadata.name.clone(),
-                    cause,
+                    cause: text,
+                    for_all,
                     count,
+                    since: now,
                     until: now.saturating_add(wait).unwrap_or(Timestamp::MAX),
                 };
                 refusals.insert(kind, refusal);
@@ -249,28 +316,29 @@ impl Tried {
         }
     }
 
-    /// Forgets what is long ago, what is of a pool that has changed, and pods that run by now.
+    /// Forgets what is long ago, what is of a pool that has changed, and pods that run by now. Those that ran before
+    /// prove nothing: their nodes may be older than what is wrong.
     fn forget(&mut self, state: &State, now: Timestamp) {
         if self.refusals.is_empty() {
             return;
         }
         let remembered: BTreeSet<&Kin> = self.refusals.keys().map(|(kin, ..)| kin).collect();
-        let mut settled = BTreeSet::<(Kin, Box<str>)>::new();
+        let mut settled = BTreeMap::<(Kin, Box<str>), Timestamp>::new();
         for pod in state.pods.values().filter(|pod| is_reschedulable(pod)) {
-            let started = pod.status.start_time.as_ref();
+            let Some(started) = pod.status.start_time.as_ref().map(|start| start.0) else { continue };
             let Some(node) = state.nodes.named(&pod.spec.node_name) else { continue };
             let kin = kin(pod);
-            if started.is_some_and(|start| now.duration_since(start.0) >= SETTLED)
-                && remembered.contains(&kin)
-            {
-                settled.insert((kin, node.metadata.labels.text(labels::NODEPOOL).into()));
+            if now.duration_since(started) >= SETTLED && remembered.contains(&kin) {
+                let pool = node.metadata.labels.text(labels::NODEPOOL).into();
+                let last = settled.entry((kin, pool)).or_insert(started);
+                *last = started.max(*last);
             }
         }
         self.refusals.retain(|(kin, pool, _), refusal| {
             let current = state.node_pools.named(pool);
-            now < refusal.until.saturating_add(LAST).unwrap_or(Timestamp::MAX)
+            refusal.is_remembered(now)
                 && current.is_some_and(|pool| version(pool) == refusal.pool)
-                && !settled.contains(&(kin.clone(), pool.clone()))
+                && settled.get(&(kin.clone(), pool.clone())).is_none_or(|started| *started < refusal.since)
         });
     }
 

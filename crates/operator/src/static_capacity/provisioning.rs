@@ -1,6 +1,7 @@
 //! Gives static NodePools the nodes that they lack.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::conditions::HasConditions;
 use api::names::conditions::READY;
@@ -25,20 +26,35 @@ use crate::{Context, catalogue};
 
 /// How many keys are looked at at the same time.
 const WORKERS: usize = 10;
+/// How many claims are created before the pool is looked at again: what was asked for by mistake can be taken back.
+const BATCH: u64 = 500;
+/// How many claims of a pool wait for their instances at most. Beyond that, more claims would only fill the API server.
+const MOST_WAITING: u64 = 1000;
 
 /// What a pool needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// Nothing: it is not for this controller, or not now.
     Ignore,
-    /// The cluster must be known first.
+    /// The cluster must be known first, or those that there are must have their instances.
     Wait,
     /// It has all its nodes.
     Enough,
     /// Its limit leaves no room for those that it lacks.
     AtLimit,
     /// So many claims, for which room has been set aside.
-    Create(Arc<NodePool>, u64),
+    Create(Create),
+}
+
+/// Claims to be created.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Create {
+    /// Of this pool.
+    pool: Arc<NodePool>,
+    /// So many.
+    count: u64,
+    /// Whether the pool lacks more than these.
+    lacks_more: bool,
 }
 
 /// Finds out what a pool needs and sets room aside for it, at once, so that nobody else takes it.
@@ -60,9 +76,16 @@ pub(super) fn decide(state: &mut State, name: &str) -> Step {
     if active + pending >= wanted || missing == 0 {
         return Step::Enough;
     }
-    match state.reserve(name, node_limit(&pool), missing) {
+    let waiting = claims.active.iter().filter(|claim| claim_provider_id(claim).is_empty()).count() as u64;
+    let room = MOST_WAITING.saturating_sub(waiting + state.reserved(name));
+    if room == 0 {
+        return Step::Wait;
+    }
+    let wanted = missing.min(room).min(BATCH);
+    match state.reserve(name, node_limit(&pool), wanted) {
         0 => Step::AtLimit,
-        granted => Step::Create(pool, granted),
+        // Where the limit is why, another look at once would not help.
+        count => Step::Create(Create { pool, count, lacks_more: count == wanted && count < missing }),
     }
 }
 
@@ -102,10 +125,10 @@ pub(super) async fn reconcile(context: &Context, key: &Key) -> Outcome {
             tracing::info!(NodePool = %key, "nodepool node limit reached");
             Ok(Again::secs(30))
         }
-        Step::Create(pool, count) => {
+        Step::Create(Create { pool, count, lacks_more }) => {
             let room: Vec<Room> = (0..count).map(|_| Room::of(&context.cluster, &key.name)).collect();
             launch(context, pool, room).await?;
-            Ok(Again::secs(60))
+            Ok(if lacks_more { Again::After(Duration::ZERO) } else { Again::secs(60) })
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use api::conditions::HasConditions;
+use api::names::conditions::node_claim::INITIALIZED;
 use api::nodeclaim::NodeClaim;
 use cluster::costs::Costs;
 use cluster::do_not_disrupt::DoNotDisrupt;
@@ -16,6 +18,8 @@ use jiff::Timestamp;
 enum Burden {
     /// There is no instance yet.
     NotLaunched,
+    /// It cannot take pods yet, and may never do so: another one that can must not go in its place.
+    NotInitialized,
     /// Nobody would notice.
     Empty,
     /// Its pods find another place.
@@ -57,7 +61,8 @@ fn weigh(state: &State, claim: &NodeClaim, costs: Costs, now: Timestamp) -> (Bur
         return (Burden::Protected, costs.disruption(pods, claim, now));
     }
     if pods.iter().all(|pod| is_daemon(pod)) {
-        return (Burden::Empty, 0.0);
+        let burden = if claim.is_true(INITIALIZED) { Burden::Empty } else { Burden::NotInitialized };
+        return (burden, 0.0);
     }
     (Burden::Movable, costs.disruption(pods, claim, now))
 }

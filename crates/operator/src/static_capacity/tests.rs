@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
+use api::names::controllers::NODE_CLAIM_LIFECYCLE;
 use api::names::metrics::NODECLAIMS_CREATED;
 use cluster::state::Key;
 use embedded::faults::{Fault, Rule};
 use futures::future::join_all;
 use http::Method;
 use runtime::Settings;
+use runtime::controller::Again;
 use runtime::settings::Gates;
 use serde_json::{Value, json};
 use testkit::World;
 
 use super::provisioning;
-use crate::testing::{Operated, merge, pool_object};
+use crate::testing::{NODE_POOL, Operated, merge, pool_object};
 
 /// A static pool that is ready, with changes.
 pub(super) fn static_pool(replicas: i64, change: &Value) -> Value {
@@ -178,6 +180,8 @@ fn a_limit_holds_and_the_rest_comes_when_it_is_raised() {
     cluster.apply(&manifest(5, &json!({"spec": {"limits": {"nodes": "3"}}})));
     pass(&mut cluster, 60);
     assert_eq!((cluster.claims().len(), cluster.context.cluster.read().reserved("p")), (3, 0));
+    let (context, key) = (cluster.context.clone(), Key::cluster("p"));
+    assert_eq!(cluster.block_on(provisioning::reconcile(&context, &key)).ok(), Some(Again::secs(30)));
     let raised = json!({"spec": {"limits": {"nodes": "4"}}});
     cluster.patch("/apis/karpenter.sh/v1/nodepools/p", &raised);
     pass(&mut cluster, 90);
@@ -190,6 +194,29 @@ fn a_thousand_nodes_are_asked_for_once() {
     cluster.apply(&manifest(1000, &json!({})));
     pass(&mut cluster, 30);
     assert_eq!(cluster.claims().len(), 1000);
+}
+
+#[test]
+fn a_typing_error_costs_some_claims_which_go_when_it_is_mended() {
+    let mut cluster = cluster(true);
+    cluster.apply(&manifest(i64::MAX as u64, &json!({})));
+    // No claim gets an instance here, so that no more are made than may wait for one.
+    pass(&mut cluster, 120);
+    assert_eq!((cluster.claims().len(), cluster.context.cluster.read().reserved("p")), (1000, 0));
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/p", &json!({"spec": {"replicas": 3}}));
+    pass(&mut cluster, 30);
+    assert_eq!((cluster.claims().len(), cluster.context.cluster.read().reserved("p")), (3, 0));
+}
+
+#[test]
+fn one_look_creates_one_batch() {
+    let mut cluster = cluster(false);
+    cluster.apply(&manifest(9_000_000_000, &json!({})));
+    pass(&mut cluster, 5);
+    let (context, key) = (cluster.context.clone(), Key::cluster("p"));
+    let again = cluster.block_on(provisioning::reconcile(&context, &key));
+    assert_eq!(again.ok(), Some(Again::After(Duration::ZERO)));
+    assert_eq!((cluster.claims().len(), context.cluster.read().reserved("p")), (500, 0));
 }
 
 #[test]
@@ -245,4 +272,64 @@ fn nothing_happens_unless_the_feature_is_on() {
     cluster.apply(&manifest(2, &json!({})));
     pass(&mut cluster, 120);
     assert_eq!(cluster.claims().len(), 0);
+}
+
+/// Pretends that the cloud has launched a claim with eight cores, whatever it answers.
+fn launch(cluster: &Operated, claim: &Value) {
+    let name = claim["metadata"]["name"].as_str().unwrap();
+    let path = format!("/apis/karpenter.sh/v1/nodeclaims/{name}");
+    let labels = json!({
+        "node.kubernetes.io/instance-type": "c-8x-amd64-linux", "topology.kubernetes.io/zone": "test-zone-a",
+        "karpenter.sh/capacity-type": "spot", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+    });
+    cluster.patch(&path, &json!({"metadata": {"labels": labels}}));
+    let amounts = json!({"cpu": "8", "memory": "16Gi", "pods": "100", "ephemeral-storage": "20Gi"});
+    let launched = json!({
+        "type": "Launched", "status": "True", "reason": "Launched", "message": "",
+        "lastTransitionTime": cluster.now().to_string(),
+    });
+    let status = json!({
+        "providerID": format!("kwok://{name}"), "capacity": amounts, "allocatable": amounts, "conditions": [launched],
+    });
+    cluster.patch(&format!("{path}/status"), &json!({"status": status}));
+}
+
+#[test]
+fn a_pool_whose_nodes_cannot_be_launched_keeps_no_pod_waiting() {
+    let gates = Gates { static_capacity: true, ..Gates::default() };
+    let settings = Settings { gates, ..Settings::default() };
+    let mut cluster = Operated::with(World::new(1), settings, |context| {
+        let mut all = crate::node_pool::controllers(context);
+        all.extend(super::controllers(context));
+        all.extend(crate::provisioner::controllers(context));
+        // What becomes of claims without instances, but not of those without nodes.
+        let of_claims = crate::node_claim::controllers(context).into_iter();
+        all.extend(of_claims.filter(|each| each.name == NODE_CLAIM_LIFECYCLE));
+        all
+    });
+    // Every launch fails here, for reasons that may pass.
+    cluster.apply(&manifest(2, &json!({})));
+    cluster.apply(NODE_POOL);
+    pass(&mut cluster, 20);
+    assert_eq!(cluster.claims().len(), 2);
+    let mut launched = Vec::new();
+    for minute in 0..12 {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("w{minute}"), "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "5"}}}]},
+        });
+        cluster.apply(&pod.to_string());
+        pass(&mut cluster, 15);
+        let claims = cluster.claims();
+        let new: Vec<&Value> = claims
+            .iter()
+            .filter(|it| it["metadata"]["labels"]["karpenter.sh/nodepool"] == "default")
+            .filter(|it| !launched.contains(&it["metadata"]["name"]))
+            .collect();
+        assert_eq!(new.len(), 1, "in minute {minute}");
+        launch(&cluster, new[0]);
+        launched.push(new[0]["metadata"]["name"].clone());
+        pass(&mut cluster, 45);
+    }
 }

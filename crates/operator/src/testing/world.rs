@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use super::FakeCloud;
 use crate::Context;
 use crate::node_pool::registration_health::Registrations;
+use crate::provisioner::Launches;
 
 /// A cluster in virtual time with some of the controllers at work.
 pub(crate) struct Operated {
@@ -100,6 +101,7 @@ impl Operated {
                 events: Recorder::new(Provider::Kwok),
                 metrics: Registry::for_provider(Provider::Kwok),
                 registrations: Registrations::default(),
+                launches: Launches::default(),
                 overlays: None,
             };
             let controllers = controllers(&context);

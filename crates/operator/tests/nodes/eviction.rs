@@ -83,6 +83,27 @@ fn two_budgets_for_one_pod_hold_a_drain_up() {
 }
 
 #[test]
+fn a_pod_that_must_stay_is_forgotten_when_its_node_is_gone() {
+    // N13
+    let mut world = Operated::start();
+    world.add_bare_node("lonely", &json!({}));
+    world.add_budget("none", "p", &json!({"maxUnavailable": 0}));
+    world.add_pod("p", "lonely", &json!({}));
+    world.pass(3);
+    world.delete_node("lonely");
+    world.pass(10);
+    assert!(world.metric(&PODS_EVICTION_REQUESTS, &["429"]) > 0);
+    world.patch("/api/v1/nodes/lonely", &json!({"metadata": {"finalizers": null}}));
+    world.until("the node is gone", 5, |world| world.node("lonely").is_null());
+    // It is asked once more, after ten seconds at most.
+    world.pass(11);
+    let asked = world.metric(&PODS_EVICTION_REQUESTS, &["429"]);
+    world.pass(25);
+    assert_eq!(world.metric(&PODS_EVICTION_REQUESTS, &["429"]), asked);
+    assert!(world.stays("p"), "somebody else has evicted it");
+}
+
+#[test]
 fn a_deadline_that_comes_later_turns_an_eviction_into_a_deletion() {
     let mut world = Operated::start();
     world.add_node("a", &json!({}));

@@ -69,7 +69,7 @@ fn a_broken_node_goes_at_once_whatever_protects_it() {
 
 #[test]
 fn it_needs_both_the_gate_and_the_flag() {
-    for (gate, legacy) in [(false, true), (false, false)] {
+    for (gate, legacy) in [(false, true), (false, false), (true, false)] {
         let mut world = start(gate, legacy);
         break_node(&world, "a");
         world.pass(45 * 60);

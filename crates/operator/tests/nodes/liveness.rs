@@ -2,6 +2,7 @@
 
 use api::names::metrics::NODECLAIMS_DISRUPTED;
 use cloud::Error;
+use embedded::faults::{Fault, Rule};
 use serde_json::json;
 
 use crate::support::Operated;
@@ -64,6 +65,21 @@ fn two_failures_make_a_pool_unhealthy_and_a_success_does_not_hide_them() {
         world.add_node(name, &json!({}));
     }
     assert!(world.pool_said("NodeRegistrationHealthy").starts_with("True"));
+}
+
+#[test]
+fn a_claim_that_cannot_be_deleted_at_once_has_failed_once() {
+    let mut world = Operated::start();
+    *world.cloud.nodes_fail.lock() = true;
+    // Two failures would make the pool unhealthy.
+    world.faults.set_rules(vec![Rule::on("delete", "nodeclaims", 1.0, Fault::InternalError)]);
+    world.add_claim("a", &json!({}));
+    world.pass(16 * 60);
+    assert!(!world.is_claim_gone("a"));
+    world.faults.set_rules(Vec::new());
+    world.pass(5 * 60);
+    assert!(world.is_claim_gone("a"));
+    assert_ne!(world.pool_said("NodeRegistrationHealthy").split(' ').next(), Some("False"));
 }
 
 #[test]

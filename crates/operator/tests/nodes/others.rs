@@ -120,7 +120,7 @@ fn claims_remember_when_pods_came_and_went() {
     world.pass(60);
     world.lead();
     world.pass(60);
-    assert_eq!(noted(&world), second, "a restart is no event");
+    assert_eq!(noted(&world), second, "another leader is no event");
     world.add_bare_node("lonely", &json!({}));
     world.add_pod("r", "lonely", &json!({}));
     world.pass(2);

@@ -46,11 +46,12 @@ fn operated() -> World {
     world
 }
 
-/// Adds a taint to every node that has not got it yet.
-fn spoil(world: &World) {
+/// Adds a taint to every node that has not got it yet, but for some.
+fn spoil(world: &World, spared: &[Value]) {
     for node in world.list("/api/v1/nodes") {
         let mut taints: Vec<Value> = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
         if node["metadata"]["deletionTimestamp"].is_null()
+            && !spared.contains(&node["metadata"]["uid"])
             && !taints.iter().any(|taint| taint["key"] == "example.com/spoiled")
         {
             taints.push(json!({"key": "example.com/spoiled", "effect": "NoExecute"}));
@@ -76,7 +77,7 @@ fn grows_little(policy: &str) {
     let mut most = 0;
     for _ in 0..300 {
         world.run_for(Duration::from_secs(1));
-        spoil(&world);
+        spoil(&world, &[]);
         let nodes = world.list("/api/v1/nodes");
         most = most.max(nodes.len());
         seen.extend(nodes.iter().map(|node| node["metadata"]["uid"].to_string()));
@@ -87,6 +88,27 @@ fn grows_little(policy: &str) {
     let told = world.list("/api/v1/namespaces/default/events");
     let told: Vec<&str> = told.iter().filter_map(|event| event["message"].as_str()).collect();
     assert!(told.iter().any(|text| text.contains("taints that it was not launched with")), "{told:#?}");
+}
+
+#[test]
+fn nodes_that_drift_are_not_replaced_by_such_that_somebody_spoils() {
+    let mut world = operated();
+    let apart = "spec:\n      topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, \
+                 whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]\n      containers: [{";
+    let pool = POOL.replace("DELAY", "10s").replace("100%", "'1'").replace("replicas: 1", "replicas: 5");
+    let pool = pool.replace("spec: {containers: [{", apart).replace("500m}}}]}", "500m}}}]");
+    world.apply(&pool);
+    world.run_until("five pods run", Duration::from_mins(3), |world| world.running() == 5);
+    let old: Vec<Value> =
+        world.list("/api/v1/nodes").iter().map(|node| node["metadata"]["uid"].clone()).collect();
+    world.run_for(Duration::from_mins(2));
+    let drifts = json!({"spec": {"template": {"metadata": {"labels": {"example.com/new": "yes"}}}}});
+    world.patch("/apis/karpenter.sh/v1/nodepools/pool", &drifts);
+    for _ in 0..900 {
+        world.run_for(Duration::from_secs(1));
+        spoil(&world, &old);
+    }
+    assert!(world.running() >= 3, "{} of 5 pods are left", world.running());
 }
 
 #[test]

@@ -1,18 +1,21 @@
 //! What must never happen, seen from outside: from what the API shows and what the operator asks it for. Nothing of
 //! the code under test is used here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::budgets::Moment;
+use crate::limits::Exceeding;
 use crate::log::{Entry, What};
+use crate::objects::{is_leaving, is_protected, is_tainted, is_true, name, protection, reason_of, text};
+use crate::order::Order;
 
 /// For so long the operator may not have heard of something yet.
-const UNHEARD: SignedDuration = SignedDuration::from_secs(10);
-/// The taint of nodes that are about to go.
-const DISRUPTED: &str = "karpenter.sh/disrupted";
+pub(crate) const UNHEARD: SignedDuration = SignedDuration::from_secs(10);
+/// How much of what happened is told of a failure.
+const STORY: usize = 60;
 
 /// The cluster as it was shown so far.
 #[derive(Debug, Default)]
@@ -21,92 +24,71 @@ pub(crate) struct Seen {
     objects: BTreeMap<(String, String), Object>,
     /// How often something was looked at, so that tests can tell that they have seen anything.
     pub(crate) counts: BTreeMap<&'static str, usize>,
-    /// Claims with which a pool had too much, those on their way out included.
-    exceeding: BTreeMap<String, String>,
-    /// Claims that came for other nodes.
-    replacements: BTreeSet<String>,
+    pub(crate) exceeding: Exceeding,
+    /// Claims whose node was given up by choice, and how their pool was then.
+    pub(crate) given_up: BTreeMap<String, Moment>,
+    pub(crate) order: Order,
+    /// When nodes were last given up to save money.
+    moved: Option<Timestamp>,
+    story: VecDeque<String>,
 }
 
 #[derive(Debug)]
-struct Object {
-    value: Value,
-    /// Since when a pod is protected, or a budget as it is.
-    since: Timestamp,
+pub(crate) struct Object {
+    pub(crate) value: Value,
+    /// Since when a pod or node is protected, or a budget as it is.
+    pub(crate) since: Timestamp,
 }
 
-/// By how much some claims are too many, in words.
-fn excess(limits: &Value, claims: &[&Value]) -> Option<String> {
-    let used: i64 = claims.iter().map(|claim| milli(&claim["status"]["capacity"]["cpu"])).sum();
-    if !limits["cpu"].is_null() && used > milli(&limits["cpu"]) {
-        return Some(format!("has {used}m processors, and may have {}", limits["cpu"]));
-    }
-    let most = limits["nodes"].as_str()?.parse::<usize>().ok()?;
-    (claims.len() > most).then(|| format!("has {} nodes, and may have {most}", claims.len()))
-}
-
-fn text<'v>(value: &'v Value, path: &str) -> &'v str {
-    value.pointer(path).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn name(value: &Value) -> String {
-    match text(value, "/metadata/namespace") {
-        "" => text(value, "/metadata/name").to_owned(),
-        namespace => format!("{namespace}/{}", text(value, "/metadata/name")),
-    }
-}
-
-fn is_true(value: &Value, condition: &str) -> bool {
-    let conditions = value["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|it| it["type"] == condition && it["status"] == "True")
-}
-
-fn is_leaving(value: &Value) -> bool {
-    !value["metadata"]["deletionTimestamp"].is_null()
-}
-
-fn is_tainted(node: &Value) -> bool {
-    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
-    taints.into_iter().any(|taint| taint["key"] == DISRUPTED)
-}
-
-fn is_protected(pod: &Value) -> bool {
-    pod["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
-}
-
-fn is_done(pod: &Value) -> bool {
-    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
-}
-
-/// An amount of processors, in thousandths.
-fn milli(value: &Value) -> i64 {
-    let written = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-    match written.strip_suffix('m') {
-        Some(milli) => milli.parse().unwrap_or(0),
-        None => written.parse::<i64>().unwrap_or(0) * 1000,
+/// Whether everything is as before that needs some time to be heard of.
+fn is_same(before: &Value, now: &Value, at: Timestamp) -> bool {
+    let same = |path: &str| before.pointer(path) == now.pointer(path);
+    match text(now, "/kind") {
+        "Pod" => is_protected(before, at) == is_protected(now, at) && same("/spec/nodeName"),
+        "Node" => protection(before) == protection(now),
+        "PodDisruptionBudget" => same("/spec") && same("/status/disruptionsAllowed"),
+        _ => same("/spec"),
     }
 }
 
 impl Seen {
-    fn get(&self, kind: &str, name: &str) -> Option<&Value> {
-        self.objects.get(&(kind.to_owned(), name.to_owned())).map(|object| &object.value)
+    pub(crate) fn object(&self, kind: &str, name: &str) -> Option<&Object> {
+        self.objects.get(&(kind.to_owned(), name.to_owned()))
     }
 
-    fn all<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = &'s Object> {
+    pub(crate) fn get(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.object(kind, name).map(|object| &object.value)
+    }
+
+    pub(crate) fn all<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = &'s Object> {
         self.objects.iter().filter(move |((of, _), _)| of == kind).map(|(_, object)| object)
     }
 
-    fn claim_of(&self, node: &Value) -> Option<&Value> {
+    pub(crate) fn claim_of(&self, node: &Value) -> Option<&Value> {
         let id = text(node, "/spec/providerID");
         self.all("NodeClaim").map(|it| &it.value).find(|claim| text(claim, "/status/providerID") == id)
     }
 
-    fn node_of(&self, claim: &Value) -> Option<&Value> {
+    pub(crate) fn node_of(&self, claim: &Value) -> Option<&Value> {
         let id = text(claim, "/status/providerID");
-        self.all("Node").map(|it| &it.value).find(|node| text(node, "/spec/providerID") == id)
+        let is_of_claim = |node: &&Value| !id.is_empty() && text(node, "/spec/providerID") == id;
+        self.all("Node").map(|it| &it.value).find(is_of_claim)
     }
 
-    fn count(&mut self, what: &'static str) {
+    pub(crate) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
+    }
+
+    fn tell(&mut self, at: Timestamp, what: &str) {
+        if self.story.len() == STORY {
+            self.story.pop_front();
+        }
+        self.story.push_back(format!("  {at} {what}\n"));
+    }
+
+    /// What happened lately, for failures.
+    pub(crate) fn story(&self) -> String {
+        self.story.iter().map(String::as_str).collect()
     }
 
     /// Takes note of something that happened; what is wrong with it, if anything.
@@ -115,185 +97,131 @@ impl Seen {
             What::Applied(value) => {
                 let key = (text(value, "/kind").to_owned(), name(value));
                 let before = self.objects.get(&key);
-                let is_same = |before: &Object| match text(value, "/kind") {
-                    "Pod" => {
-                        is_protected(&before.value) == is_protected(value)
-                            && before.value["spec"]["nodeName"] == value["spec"]["nodeName"]
-                    }
-                    _ => before.value["spec"] == value["spec"],
-                };
-                let since = before.filter(|before| is_same(before)).map_or(entry.at, |before| before.since);
+                let same = before.filter(|before| is_same(&before.value, value, entry.at));
+                let since = same.map_or(entry.at, |before| before.since);
                 let before = before.map(|before| before.value.clone()).unwrap_or_default();
                 self.objects.insert(key, Object { value: value.clone(), since });
                 match text(value, "/kind") {
-                    "Node" => self.check_budget(&before, value),
-                    "NodeClaim" => self.check_limits(&before, value),
-                    "Event" => {
-                        if text(value, "/reason") == "DisruptionLaunching" {
-                            self.replacements.insert(text(value, "/involvedObject/name").to_owned());
-                        }
-                        self.check_replacements()
+                    "Node" => {
+                        self.see_node(&before, value, entry.at);
+                        Ok(())
                     }
+                    "NodeClaim" => self.see_claim(&before, value, entry.at),
+                    "Event" => self.see_event(value),
                     _ => Ok(()),
                 }
             }
             What::Gone(value) => {
-                self.objects.remove(&(text(value, "/kind").to_owned(), name(value)));
+                let (kind, name) = (text(value, "/kind"), name(value));
+                if kind == "NodeClaim" {
+                    self.tell(entry.at, &format!("NodeClaim {name} is gone"));
+                    self.given_up.remove(&name);
+                    self.order.keep(&name);
+                }
+                self.objects.remove(&(kind.to_owned(), name));
                 Ok(())
             }
-            What::Asked(method, path) => self.check_request(method, path, entry.at),
+            What::Asked(method, path) => {
+                if method != http::Method::PATCH && !path.ends_with("/events") {
+                    self.tell(entry.at, &format!("{method} {path}"));
+                }
+                self.check_request(method, path, entry.at)
+            }
         }
     }
 
-    /// Budgets hold whenever one more node is given up.
-    fn check_budget(&mut self, before: &Value, node: &Value) -> Result<(), String> {
-        // Nodes that somebody else has deleted are tainted, too, so that they drain.
-        let goes_anyway = self.claim_of(node).is_none_or(is_leaving);
-        if is_tainted(before) || !is_tainted(node) || goes_anyway {
-            return Ok(());
-        }
-        self.count("nodes given up");
-        let pool = text(node, "/metadata/labels/karpenter.sh~1nodepool");
-        let (mut nodes, mut going) = (0, 0);
-        for node in self.all("Node").map(|it| &it.value) {
-            let Some(claim) = self.claim_of(node) else { continue };
-            let is_of_pool = text(node, "/metadata/labels/karpenter.sh~1nodepool") == pool;
-            let is_up = text(node, "/metadata/labels/karpenter.sh~1initialized") == "true";
-            if is_of_pool && is_up && !is_true(claim, "InstanceTerminating") {
-                nodes += 1;
-                going += usize::from(is_tainted(node) || is_leaving(claim));
+    /// Notes which nodes are given up by choice. Nodes that go anyway are tainted, too, so that they drain.
+    fn see_node(&mut self, before: &Value, node: &Value, at: Timestamp) {
+        let Some(claim) = self.claim_of(node).filter(|claim| !is_leaving(claim)) else { return };
+        let claim = name(claim);
+        match (is_tainted(before), is_tainted(node)) {
+            _ if is_leaving(node) => {}
+            (false, true) => {
+                self.count("nodes given up");
+                self.tell(at, &format!("node {} of {claim} is tainted", name(node)));
+                // It counts itself.
+                self.given_up.insert(claim.clone(), self.moment(node, at));
+                self.given_up.insert(claim, self.moment(node, at));
             }
-        }
-        let pool = self.get("NodePool", pool).cloned().unwrap_or_default();
-        let budgets = pool["spec"]["disruption"]["budgets"].as_array().cloned().unwrap_or_default();
-        let allowed = budgets.iter().map(|budget| {
-            let written = text(budget, "/nodes");
-            match written.strip_suffix('%') {
-                Some(percent) => (nodes * percent.parse::<usize>().unwrap_or(0)).div_ceil(100),
-                None => written.parse().unwrap_or(0),
+            (true, false) => {
+                self.tell(at, &format!("node {} of {claim} is not tainted any more", name(node)));
+                self.given_up.remove(&claim);
             }
-        });
-        let allowed = allowed.min().unwrap_or(usize::MAX);
-        if going > allowed {
-            return Err(format!("(a) {going} of {nodes} nodes are given up, of which {allowed} may be"));
+            _ => {}
         }
-        Ok(())
     }
 
-    /// A pool never has more than it may have. Nodes on their way out do not count where pods wait for a node, but
-    /// they do where one comes for another.
-    fn check_limits(&mut self, before: &Value, claim: &Value) -> Result<(), String> {
-        let has_capacity = |claim: &Value| !claim["status"]["capacity"].is_null();
-        if !before.is_null() && has_capacity(before) == has_capacity(claim) {
+    fn see_claim(&mut self, before: &Value, claim: &Value, at: Timestamp) -> Result<(), String> {
+        let name = name(claim);
+        if before.is_null() {
+            self.tell(at, &format!("NodeClaim {name} is created"));
+            self.order.create(&name);
+        }
+        if is_leaving(claim) && !is_leaving(before) {
+            self.tell(at, &format!("NodeClaim {name} is deleted"));
+        }
+        if is_true(claim, "Initialized") && !is_true(before, "Initialized") {
+            self.tell(at, &format!("NodeClaim {name} is initialized"));
+            self.order.initialize(&name);
+        }
+        self.check_limits(before, claim)?;
+        match (reason_of(before), reason_of(claim)) {
+            (old, new) if old == new => Ok(()),
+            (_, "") => {
+                self.tell(at, &format!("NodeClaim {name} is kept"));
+                if self.order.keep(&name) {
+                    self.count("commands taken back");
+                }
+                Ok(())
+            }
+            (_, reason) => {
+                self.tell(at, &format!("NodeClaim {name} is given up ({reason})"));
+                self.order.give_up(&name);
+                self.check_given_up(claim, reason, at)
+            }
+        }
+    }
+
+    /// Whether a node may be given up for a reason. First the node is tainted, then its claim says why.
+    fn check_given_up(&mut self, claim: &Value, reason: &str, at: Timestamp) -> Result<(), String> {
+        let Some(node) = self.node_of(claim).filter(|node| !is_leaving(node)).cloned() else { return Ok(()) };
+        if is_leaving(claim) {
             return Ok(());
         }
-        let pool = text(claim, "/metadata/labels/karpenter.sh~1nodepool").to_owned();
-        let Some(limits) = self.get("NodePool", &pool).map(|pool| pool["spec"]["limits"].clone()) else {
-            return Ok(());
+        let is_reboot = is_true(claim, "Rebooting");
+        let moment = match self.given_up.get(&name(claim)) {
+            Some(moment) if at.duration_since(moment.at) <= UNHEARD => moment.clone(),
+            // It is left over from another time, or stays and is booted again.
+            known if is_reboot || known.is_some() => self.moment(&node, at),
+            _ => return Err(format!("(a) NodeClaim {} is given up ({reason}) before its node", name(claim))),
         };
-        if limits.is_null() {
-            return Ok(());
+        self.count(match reason {
+            "Empty" => "given up as empty",
+            "Underutilized" => "given up as underutilized",
+            "Drifted" => "given up as drifted",
+            _ if is_reboot => "booted again",
+            _ => "given up as broken",
+        });
+        if reason == "Underutilized" && self.moved.replace(at) == Some(at) {
+            self.count("moves of several nodes");
         }
-        self.count("claims of limited pools");
-        let of_pool = |it: &&Object| text(&it.value, "/metadata/labels/karpenter.sh~1nodepool") == pool;
-        let claims: Vec<&Value> = self.all("NodeClaim").filter(of_pool).map(|it| &it.value).collect();
-        let staying: Vec<&Value> = claims.iter().copied().filter(|claim| !is_leaving(claim)).collect();
-        let (all, staying) = (excess(&limits, &claims), excess(&limits, &staying));
-        if let Some(wrong) = staying {
-            return Err(format!("(d) NodePool {pool} {wrong}"));
+        let is_up = text(&node, "/metadata/labels/karpenter.sh~1initialized") == "true";
+        if reason == "Unhealthy" {
+            self.check_breaker(&node, at)?;
         }
-        if let Some(wrong) = all {
-            self.exceeding.insert(name(claim), format!("(d) with {} NodePool {pool} {wrong}", name(claim)));
+        if is_up {
+            self.check_budget(&moment, reason)?;
+        }
+        self.check_protection(&node, reason, at)?;
+        self.check_objections(claim, &node, reason, at)
+    }
+
+    fn see_event(&mut self, event: &Value) -> Result<(), String> {
+        if text(event, "/reason") == "DisruptionLaunching" {
+            self.count("replacements told of");
+            self.order.replace(text(event, "/involvedObject/name"))?;
         }
         self.check_replacements()
-    }
-
-    /// What comes for another node never exceeds a limit.
-    fn check_replacements(&self) -> Result<(), String> {
-        match self.exceeding.iter().find(|(claim, _)| self.replacements.contains(*claim)) {
-            Some((_, wrong)) => Err(wrong.clone()),
-            None => Ok(()),
-        }
-    }
-
-    fn check_request(&mut self, method: &Method, path: &str, at: Timestamp) -> Result<(), String> {
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        match (method.as_str(), parts.as_slice()) {
-            ("POST", ["api", "v1", "namespaces", namespace, "pods", pod, "eviction"]) => {
-                self.check_eviction(&format!("{namespace}/{pod}"), at)
-            }
-            ("DELETE", ["api", "v1", "namespaces", namespace, "pods", pod]) => {
-                self.check_deletion(&format!("{namespace}/{pod}"), at)
-            }
-            ("DELETE", ["apis", "karpenter.sh", "v1", "nodeclaims", claim]) => self.check_claim(claim, at),
-            _ => Ok(()),
-        }
-    }
-
-    /// Pods that ask to be left alone are not evicted.
-    fn check_eviction(&mut self, pod: &str, at: Timestamp) -> Result<(), String> {
-        self.count("evictions");
-        let Some(object) = self.objects.get(&("Pod".to_owned(), pod.to_owned())) else { return Ok(()) };
-        if is_protected(&object.value)
-            && !is_leaving(&object.value)
-            && at.duration_since(object.since) > UNHEARD
-        {
-            return Err(format!("(c) pod {pod} is evicted, which asks to be left alone"));
-        }
-        Ok(())
-    }
-
-    /// Pods are deleted, past their budgets, only where their node has only so much time, and not before that is over.
-    fn check_deletion(&mut self, pod: &str, at: Timestamp) -> Result<(), String> {
-        self.count("deletions");
-        let Some(object) = self.get("Pod", pod) else { return Ok(()) };
-        let node = self.get("Node", text(object, "/spec/nodeName"));
-        let claim = node.and_then(|node| self.claim_of(node)).cloned().unwrap_or_default();
-        let deadline = text(&claim, "/metadata/annotations/karpenter.sh~1nodeclaim-termination-timestamp");
-        let Ok(deadline) = deadline.parse::<Timestamp>() else {
-            return Err(format!("(b) pod {pod} is deleted, and its node has all the time of the world"));
-        };
-        let grace = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
-        if at + SignedDuration::from_secs(grace) < deadline {
-            return Err(format!("(b) pod {pod} is deleted at {at}, and has time until {deadline}"));
-        }
-        Ok(())
-    }
-
-    /// Nodes are not given to be drained where pods cannot be evicted, unless these have only so much time.
-    fn check_claim(&mut self, claim: &str, at: Timestamp) -> Result<(), String> {
-        let Some(claim) = self.get("NodeClaim", claim).filter(|claim| !is_leaving(claim)) else {
-            return Ok(());
-        };
-        let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
-        let reason = conditions.into_iter().find(|it| it["type"] == "DisruptionReason");
-        let reason = reason.map(|it| text(it, "/reason").to_owned()).unwrap_or_default();
-        let is_bounded = !claim["spec"]["terminationGracePeriod"].is_null() && reason == "Drifted";
-        let node = self.node_of(claim).map(name).unwrap_or_default();
-        if reason.is_empty() || node.is_empty() || is_bounded {
-            return Ok(());
-        }
-        let is_old = |object: &Object| at.duration_since(object.since) > UNHEARD;
-        let never = |budget: &&Object| is_old(budget) && budget.value["spec"]["maxUnavailable"] == 0;
-        let never: Vec<&Object> = self.all("PodDisruptionBudget").filter(never).collect();
-        let on_node = self.all("Pod").filter(|pod| text(&pod.value, "/spec/nodeName") == node && is_old(pod));
-        for pod in on_node.filter(|pod| !is_leaving(&pod.value) && !is_done(&pod.value)) {
-            let app = &pod.value["metadata"]["labels"]["app"];
-            if is_protected(&pod.value) {
-                return Err(format!(
-                    "(c) node {node} goes ({reason}), and {} is protected",
-                    name(&pod.value)
-                ));
-            }
-            if never.iter().any(|it| it.value["spec"]["selector"]["matchLabels"]["app"] == *app) {
-                return Err(format!(
-                    "(b) node {node} goes ({reason}), and {} can never go",
-                    name(&pod.value)
-                ));
-            }
-        }
-        self.count("nodes deleted");
-        Ok(())
     }
 
     /// Whether a node is on its way out.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tower::Service;
 
 /// The kinds that are watched: group, version, plural and kind.
-pub(crate) const KINDS: [(&str, &str, &str, &str); 6] = [
+pub(crate) const KINDS: [Named; 6] = [
     ("", "v1", "pods", "Pod"),
     ("", "v1", "nodes", "Node"),
     ("", "v1", "events", "Event"),
@@ -24,6 +24,21 @@ pub(crate) const KINDS: [(&str, &str, &str, &str); 6] = [
     ("karpenter.sh", "v1", "nodeclaims", "NodeClaim"),
     ("karpenter.sh", "v1", "nodepools", "NodePool"),
 ];
+
+/// The group, version, plural and kind of objects.
+pub(crate) type Named = (&'static str, &'static str, &'static str, &'static str);
+
+/// How a client asks for objects.
+pub(crate) fn resource((group, version, plural, kind): Named) -> ApiResource {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version,
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -65,22 +80,9 @@ impl Log {
     }
 
     /// Notes every change of a kind until the world ends.
-    pub(crate) async fn watch(
-        self,
-        client: kube::Client,
-        clock: Clock,
-        kind: (&'static str, &'static str, &'static str, &'static str),
-    ) {
-        let (group, version, plural, kind) = kind;
-        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        let resource = ApiResource {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            api_version,
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-        };
-        let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    pub(crate) async fn watch(self, client: kube::Client, clock: Clock, named: Named) {
+        let (.., kind) = named;
+        let api: Api<DynamicObject> = Api::all_with(client, &resource(named));
         let mut since = "0".to_owned();
         loop {
             let Ok(stream) = api.watch(&WatchParams::default().timeout(290), &since).await else { continue };

@@ -14,6 +14,7 @@ use cluster::state::State;
 use embedded::faults::{Faulty, Rule};
 use operator::Context;
 use operator::node_pool::registration_health::Registrations;
+use operator::provisioner::Launches;
 use runtime::events::Recorder;
 use runtime::limit::Limiter;
 use runtime::metrics::Registry;
@@ -127,6 +128,7 @@ impl Operated {
                 events: Recorder::new(Provider::Kwok),
                 metrics: Registry::for_provider(Provider::Kwok),
                 registrations: Registrations::default(),
+                launches: Launches::default(),
                 overlays: None,
             }
         });

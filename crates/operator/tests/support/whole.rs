@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::provider::Provider;
 use clock::Clock;
+use cloud::CloudProvider;
 use kube::Client;
 use kwok::Kwok;
 use operator::Parts;
@@ -11,11 +12,23 @@ use runtime::Settings;
 use tokio::sync::watch;
 
 /// Runs the operator until the future is dropped.
+#[allow(dead_code, reason = "some tests put something between the operator and its cloud")]
 pub(crate) async fn operate(client: Client, clock: Clock, settings: Settings, seed: u64) {
+    operate_on(client, clock, settings, seed, |kwok| Arc::new(kwok)).await;
+}
+
+/// Runs the operator on a cloud that is made of simulated nodes until the future is dropped.
+pub(crate) async fn operate_on(
+    client: Client,
+    clock: Clock,
+    settings: Settings,
+    seed: u64,
+    cloud: impl FnOnce(Kwok) -> Arc<dyn CloudProvider>,
+) {
     let parts = Parts::new(client, Provider::Kwok, clock, settings);
     let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, kwok::instance_types(None));
     let kwok = kwok.with_overlays(parts.overlays.clone());
     let of_cloud = kwok.controllers();
     let (_leads, leading) = watch::channel(true);
-    operator::run(parts.context(Arc::new(kwok)), of_cloud, leading).await;
+    operator::run(parts.context(cloud(kwok)), of_cloud, leading).await;
 }

@@ -24,6 +24,7 @@ use crate::node_class::Class;
 use crate::port::{InstanceTypeInfo, TypeInZone};
 
 pub use compatibility::{Incompatible, incompatibility};
+pub use labels::of_name as labels_of_name;
 pub(crate) use offerings::place;
 pub use offerings::{Market, offerings};
 

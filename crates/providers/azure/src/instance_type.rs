@@ -19,7 +19,7 @@ use crate::sku::{Catalogue, Sku};
 
 pub use cache::{Cache, Stamp};
 pub use compatibility::{Incompatible, incompatibility};
-pub use labels::{cluster as cluster_label, os_sku};
+pub use labels::{cluster as cluster_label, of_name as labels_of_name, os_sku};
 pub use offerings::{Market, Obstacle, UNKNOWN_PRICE, obstacle, offerings, priority};
 pub use overhead::{EVICTION_MEMORY_MIB, KubeReserved};
 pub use profile::{Family, Network, Profile};

@@ -177,7 +177,7 @@ mod tests {
         state.observe(Seen::Applied(Kind::Node.decode(&node.to_string()).unwrap()));
         let now = "2026-01-01T01:00:00Z".parse().unwrap();
         assert_eq!(decide(&state, now).orphans.len(), 1);
-        state.observe(Seen::Unreadable(Kind::NodeClaim, Key::cluster("c"), "why".to_owned()));
+        state.observe(Seen::Unreadable(Kind::NodeClaim, Key::cluster("c"), "why".into()));
         assert!(decide(&state, now).orphans.is_empty());
     }
 }

@@ -244,6 +244,25 @@ fn node_of<'a>(state: &'a State, claim: &NodeClaim, name: &str) -> Option<&'a Ar
     found.filter(|node| !node.metadata.is_deleting())
 }
 
+/// When simulated nodes count as broken.
+pub fn repair_policies() -> Vec<RepairPolicy> {
+    let policy = |condition, status, reason_pattern, toleration, grace, action| RepairPolicy {
+        condition,
+        status,
+        reason_pattern,
+        toleration: Duration::from_secs(toleration),
+        termination_grace_period: Some(Duration::from_secs(grace)),
+        priority: 0,
+        action,
+    };
+    vec![
+        policy("Ready", "False", "", 600, 0, RepairAction::Replace),
+        policy("Ready", "Unknown", ".*", 600, 0, RepairAction::Replace),
+        policy("KWOKUnhealthy", "True", ".*", 30, 45, RepairAction::Replace),
+        policy("KWOKRebootRequired", "True", ".*", 30, 60, RepairAction::Reboot),
+    ]
+}
+
 impl CloudProvider for Kwok {
     fn provider(&self) -> Provider {
         Provider::Kwok
@@ -274,21 +293,7 @@ impl CloudProvider for Kwok {
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
-        let policy = |condition, status, reason_pattern, toleration, grace, action| RepairPolicy {
-            condition,
-            status,
-            reason_pattern,
-            toleration: Duration::from_secs(toleration),
-            termination_grace_period: Some(Duration::from_secs(grace)),
-            priority: 0,
-            action,
-        };
-        vec![
-            policy("Ready", "False", "", 600, 0, RepairAction::Replace),
-            policy("Ready", "Unknown", ".*", 600, 0, RepairAction::Replace),
-            policy("KWOKUnhealthy", "True", ".*", 30, 45, RepairAction::Replace),
-            policy("KWOKRebootRequired", "True", ".*", 30, 60, RepairAction::Reboot),
-        ]
+        repair_policies()
     }
 
     fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>> {

@@ -114,6 +114,8 @@ metrics! {
     CLUSTER_STATE_SYNCED = "karpenter_cluster_state_synced", Gauge, [], Stable;
     /// Seconds for which the cluster state has not been up to date.
     CLUSTER_STATE_UNSYNCED_TIME = "karpenter_cluster_state_unsynced_time_seconds", Gauge, [], Stable;
+    /// Objects that cannot be read, by kind.
+    CLUSTER_STATE_UNREADABLE = "karpenter_cluster_state_unreadable_objects", Gauge, ["kind"], Alpha;
 
     /// Seconds that deciding what to disrupt took.
     DISRUPTION_EVALUATION_DURATION = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",

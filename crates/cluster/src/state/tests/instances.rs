@@ -172,6 +172,35 @@ fn one_claim_does_not_stop_the_cluster_for_ever() {
     assert_eq!(state.unreadable().len(), 1);
 }
 
+#[test]
+fn nobody_waits_for_claims_of_static_pools_that_cannot_be_launched() {
+    let mut state = listed();
+    let launched = |status: &str, reason: &str| {
+        let condition = json!({
+            "type": "Launched", "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        json!({"status": {"conditions": [condition]}})
+    };
+    let pool = |name: &str, spec: Value| {
+        let class = json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
+        let mut pool = json!({"metadata": {"name": name, "uid": name}, "spec": spec});
+        pool["spec"]["template"] = json!({"spec": {"requirements": [], "nodeClassRef": class}});
+        Kind::NodePool.decode(&pool.to_string()).unwrap()
+    };
+    apply(&mut state, pool("static", json!({"replicas": 2})));
+    apply(&mut state, pool("dynamic", json!({})));
+    apply(&mut state, claim("new", "static", "", &launched("Unknown", "AwaitingReconciliation")));
+    assert!(!state.is_synced(at("00:01:00")), "it may have an instance any time");
+    apply(&mut state, claim("new", "static", "", &launched("Unknown", "LaunchFailed")));
+    let sync = state.sync(at("00:01:00"));
+    assert!(sync.is_synced());
+    assert_eq!(sync.failing[0].metadata.name.as_deref(), Some("new"));
+    // Pods count on the others.
+    apply(&mut state, claim("for-pods", "dynamic", "", &launched("Unknown", "LaunchFailed")));
+    assert!(!state.is_synced(at("00:01:00")));
+}
+
 /// Whether a change makes another look for what can be consolidated worthwhile.
 fn is_news(state: &mut State, change: impl FnOnce(&mut State)) -> bool {
     let before = state.consolidated_at(Timestamp::UNIX_EPOCH);
@@ -188,6 +217,11 @@ fn nodes_that_come_go_or_change_are_worth_another_look() {
     assert!(!is_news(state, |state| apply(state, node("n", "kwok://n", &starting))));
     assert!(is_news(state, |state| apply(state, node("n", "kwok://n", &registered()))));
     assert!(!is_news(state, |state| apply(state, node("n", "kwok://n", &registered()))));
+    let Object::Node(known) = node("n", "kwok://n", &registered()) else { unreachable!() };
+    let mut cordoned = Node::clone(&known);
+    cordoned.spec.unschedulable = true;
+    assert!(is_news(state, |state| apply(state, Object::Node(Arc::new(cordoned)))));
+    assert!(is_news(state, |state| apply(state, node("n", "kwok://n", &registered()))));
     assert!(!is_news(state, |state| state.mark_for_deletion(["kwok://n"])), "until an object changes");
     assert!(is_news(state, |state| apply(state, node("n", "kwok://n", &registered()))));
     assert!(!is_news(state, |state| apply(state, claim("c", "p", "kwok://n", &deleting()))));
@@ -196,21 +230,28 @@ fn nodes_that_come_go_or_change_are_worth_another_look() {
 }
 
 #[test]
-fn pods_that_are_bound_or_go_are_worth_another_look() {
+fn pods_that_are_bound_or_done_or_go_are_worth_another_look() {
     let state = &mut listed();
     assert!(!is_news(state, |state| apply(state, pod(1, ""))));
     assert!(is_news(state, |state| apply(state, pod(2, "n"))));
     assert!(!is_news(state, |state| apply(state, pod(3, "n"))));
-    assert!(is_news(state, |state| drop(state.observe(Seen::Deleted(pod(4, "n"))))));
+    let Object::Pod(known) = pod(4, "n") else { unreachable!() };
+    let mut done = Pod::clone(&known);
+    done.status.phase = crate::objects::pod::Phase::Succeeded;
+    assert!(is_news(state, |state| apply(state, Object::Pod(Arc::new(done)))));
+    assert!(is_news(state, |state| drop(state.observe(Seen::Deleted(pod(5, "n"))))));
 }
 
 #[test]
-fn a_pool_that_is_new_or_changed_is_worth_another_look() {
-    let pool = |generation: i64| {
+fn a_pool_that_is_new_changed_or_becomes_ready_is_worth_another_look() {
+    let pool = |generation: i64, ready: &str| {
+        let condition = json!({"type": "Ready", "status": ready, "reason": "r", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
         object(
             Kind::NodePool,
             &json!({
                 "metadata": {"name": "p", "generation": generation},
+                "status": {"conditions": [condition]},
                 "spec": {"template": {"spec": {
                     "requirements": [], "nodeClassRef": {"group": "g", "kind": "k", "name": "n"},
                 }}},
@@ -218,9 +259,11 @@ fn a_pool_that_is_new_or_changed_is_worth_another_look() {
         )
     };
     let state = &mut listed();
-    assert!(is_news(state, |state| apply(state, pool(1))));
-    assert!(!is_news(state, |state| apply(state, pool(1))));
-    assert!(is_news(state, |state| apply(state, pool(2))));
+    assert!(is_news(state, |state| apply(state, pool(1, "True"))));
+    assert!(!is_news(state, |state| apply(state, pool(1, "True"))));
+    assert!(is_news(state, |state| apply(state, pool(2, "True"))));
+    assert!(is_news(state, |state| apply(state, pool(2, "False"))));
+    assert!(!is_news(state, |state| apply(state, pool(2, "Unknown"))));
     assert!(is_news(state, State::mark_unconsolidated));
 }
 

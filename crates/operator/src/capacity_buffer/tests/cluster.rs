@@ -136,8 +136,69 @@ fn a_buffer_that_fits_nowhere_says_so_and_hinders_nobody() {
     assert_eq!(said(&cluster, "b", "Provisioning"), text);
     assert_eq!(cluster.claims().len(), 1);
     assert_eq!(cluster.context.metrics.value(&SCHEDULER_UNSCHEDULABLE_PODS, &["provisioner"]), Some(2.0));
+    // Its users are told why, again after five minutes, and nobody else is.
+    let told = |cluster: &Operated| -> Vec<(String, String)> {
+        let published = cluster.context.events.published().into_iter();
+        let failed = published.filter(|event| &*event.reason == "FailedScheduling");
+        failed.map(|event| (event.about.name.to_string(), event.message)).collect()
+    };
+    let all = told(&cluster);
+    assert!(all.len() == 1 && all[0].0 == "huge", "{all:?}");
+    assert!(all[0].1.starts_with("Failed to keep room, for 2 of 2 pods, "), "{all:?}");
+    assert!(all[0].1.contains("resources"), "{all:?}");
+    run(&mut cluster, 240);
+    assert_eq!(told(&cluster).len(), 1);
+    run(&mut cluster, 120);
+    assert_eq!(told(&cluster).len(), 2);
+}
+
+#[test]
+fn users_are_told_of_a_template_that_makes_no_sense() {
+    let mut cluster = cluster();
+    let term = json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["x"]}]});
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}});
+    let mut odd: Value = serde_json::from_str(&template("t", "1")).unwrap();
+    merge(&mut odd, &json!({"template": {"spec": {"affinity": affinity}}}));
+    cluster.apply(&odd.to_string());
+    cluster.apply(&buffer("b", &json!({})));
+    run(&mut cluster, 5);
     let told = cluster.context.events.published();
-    assert!(told.iter().all(|event| &*event.reason != "FailedScheduling"), "{told:?}");
+    let told: Vec<&str> = told
+        .iter()
+        .filter(|it| &*it.about.name == "b" && &*it.reason == "FailedScheduling")
+        .map(|it| &*it.message)
+        .collect();
+    assert!(told.len() == 1 && told[0].starts_with("Failed to keep room, "), "{told:?}");
+}
+
+#[test]
+fn one_of_many_buffers_follows_its_workload_at_once() {
+    let mut cluster = cluster();
+    cluster.apply(&template("t", "1"));
+    for number in 0..600 {
+        cluster.apply(&buffer(&format!("b{number}"), &json!({"spec": {"replicas": 0}})));
+    }
+    let spec = json!({
+        "replicas": 1, "selector": {"matchLabels": {"app": "w"}},
+        "template": {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    });
+    let workload = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "default"}, "spec": spec,
+    });
+    cluster.apply(&workload.to_string());
+    let mut follows: Value = serde_json::from_str(&buffer("follows", &json!({}))).unwrap();
+    let reference = json!({"apiGroup": "apps", "kind": "Deployment", "name": "w"});
+    follows["spec"] = json!({"scalableRef": reference, "percentage": 100});
+    cluster.apply(&follows.to_string());
+    run(&mut cluster, 300);
+    let replicas = |cluster: &Operated| {
+        cluster.get(&format!("{BUFFERS}/follows")).unwrap()["status"]["replicas"].clone()
+    };
+    assert_eq!(replicas(&cluster), 1);
+    let path = "/apis/apps/v1/namespaces/default/deployments/w";
+    cluster.patch(path, &json!({"spec": {"replicas": 4}}));
+    run(&mut cluster, 3);
+    assert_eq!(replicas(&cluster), 4);
 }
 
 #[test]

@@ -34,7 +34,14 @@ fn candidates(count: usize) -> Vec<Candidate> {
     let list: Arc<[InstanceType]> = kwok::built_in().into();
     let types = [("p".into(), Arc::clone(&list)), ("q".into(), list)].into();
     let (queued, costs) = (BTreeSet::new(), Costs::default());
-    let search = Search { types: &types, queued: &queued, class: Class::Graceful, costs, now: now() };
+    let search = Search {
+        types: &types,
+        queued: &queued,
+        relied_on: &queued,
+        class: Class::Graceful,
+        costs,
+        now: now(),
+    };
     find(&state(&objects), search).candidates
 }
 

@@ -47,12 +47,12 @@ impl Totals {
             let total = totals.entry(node.pool().into()).or_default();
             let types = scene.types().get(node.pool());
             total.cost += types.map_or(0.0, |types| costs::price(node, types));
-            let standing = || {
+            let cost = || {
                 let name = node.node.map_or("", |node| &node.metadata.name);
-                costs.standing(scene.state().pods_on(name).map(AsRef::as_ref))
+                costs.reschedule_disruption(scene.state().pods_on(name).map(AsRef::as_ref))
             };
-            total.disruption +=
-                by_id.get(node.provider_id()).map_or_else(standing, |candidate| candidate.cost);
+            // What moving its pods costs does not depend on whether the node may go at the moment.
+            total.disruption += by_id.get(node.provider_id()).map_or_else(cost, |candidate| candidate.cost);
         }
         Self(totals)
     }
@@ -122,6 +122,22 @@ fn scores<'c>(
 pub(super) fn approves(all: &[Candidate], chosen: &[usize], savings: f64, totals: &Totals) -> bool {
     let scores = scores(all, chosen, savings, totals);
     !chosen.is_empty() && scores.values().all(|(_, score)| score.is_some_and(Score::is_approved))
+}
+
+/// Why a pool that asks for a balance keeps a node that could go.
+pub(super) fn refusal(all: &[Candidate], index: usize, savings: f64, totals: &Totals) -> String {
+    let pool = all[index].pool_name();
+    let score = scores(all, &[index], savings, totals).into_values().find_map(|(_, score)| score);
+    let detail = score.map_or("nobody knows what the NodePool costs".to_owned(), |score| {
+        let (savings, disruption) = (score.savings * 100.0, score.disruption * 100.0);
+        let value = score.value;
+        format!(
+            "score {value:.2} < threshold {THRESHOLD:.2}, savings {savings:.1}%, disruption {disruption:.1}%"
+        )
+    });
+    format!(
+        "Too little would be saved for NodePool {pool:?}, whose consolidation policy is Balanced ({detail})"
+    )
 }
 
 /// What is told about a move.

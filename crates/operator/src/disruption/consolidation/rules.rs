@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use cluster::eligibility::is_reschedulable;
+use cluster::objects::{Pod, PodDisruptionBudget};
 use cluster::pod_disruption_budgets;
+use cluster::state::State;
+use cluster::state_node::StateNode;
 use engine::consolidate;
 use parking_lot::Mutex;
 
@@ -23,8 +27,9 @@ pub(super) struct Rules<'r> {
     left: Vec<usize>,
     /// For each candidate, how many of its pods a budget of pods covers.
     covered: Vec<Vec<(usize, i32)>>,
-    /// How many pods each budget of pods lets go.
+    /// How many pods each budget of pods lets go, and how many are to go anyway.
     allowed: Vec<i32>,
+    used: Vec<i32>,
     /// For each candidate, whether it makes way for no new one: it may have yet to pay for itself.
     held: Vec<bool>,
     /// What was last found not to be worth it, and what it would have saved.
@@ -57,8 +62,7 @@ impl<'r> Rules<'r> {
         let covered = candidates.iter().map(|candidate| {
             let mut covered = BTreeMap::<usize, i32>::new();
             for budget in candidate.pods.iter().flat_map(|pod| of_pods.selecting(pod)) {
-                let key = (budget.metadata.namespace(), &*budget.metadata.name);
-                let position = *known.entry(key).or_insert_with(|| {
+                let position = *known.entry(key(budget)).or_insert_with(|| {
                     allowed.push(budget.status.disruptions_allowed);
                     allowed.len() - 1
                 });
@@ -67,13 +71,27 @@ impl<'r> Rules<'r> {
             covered.into_iter().collect()
         });
         let covered = covered.collect();
+        let mut used = vec![0; allowed.len()];
+        if !used.is_empty() {
+            let budgets = leaving_pods(scene.state()).flat_map(|pod| of_pods.selecting(pod));
+            budgets.filter_map(|budget| known.get(&key(budget))).for_each(|position| used[*position] += 1);
+        }
         let spot_to_spot = scene.settings().gates.spot_to_spot_consolidation;
         let only_goes = |candidate: &Candidate| {
             moves == Allowed::Deletions || payback::is_held(&candidate.claim, scene.now)
         };
         let held = candidates.iter().map(only_goes).collect();
         let refused = Mutex::default();
-        Self { candidates, totals, spot_to_spot, pools, left, covered, allowed, held, refused }
+        Self { candidates, totals, spot_to_spot, pools, left, covered, allowed, used, held, refused }
+    }
+
+    /// Notes that a candidate goes.
+    pub(super) fn note_gone(&mut self, index: usize) {
+        let left = &mut self.left[self.pools[index]];
+        *left = left.saturating_sub(1);
+        for (budget, pods) in &self.covered[index] {
+            self.used[*budget] = self.used[*budget].saturating_add(*pods);
+        }
     }
 
     /// What was last found not to be worth it, and what it would have saved.
@@ -89,6 +107,18 @@ impl<'r> Rules<'r> {
     }
 }
 
+/// What tells a budget of pods from others.
+fn key(budget: &PodDisruptionBudget) -> (&str, &str) {
+    (budget.metadata.namespace(), &budget.metadata.name)
+}
+
+/// Pods that have to move because their node is on its way out.
+fn leaving_pods(state: &State) -> impl Iterator<Item = &Pod> {
+    let nodes = state.state_nodes().into_iter().filter(StateNode::is_marked_for_deletion);
+    let names = nodes.filter_map(|node| Some(&*node.node?.metadata.name));
+    names.flat_map(|name| state.pods_on(name)).map(AsRef::as_ref).filter(|pod| is_reschedulable(pod))
+}
+
 impl consolidate::Rules for Rules<'_> {
     fn spot_to_spot(&self) -> bool {
         self.spot_to_spot
@@ -98,7 +128,7 @@ impl consolidate::Rules for Rules<'_> {
     /// the same time would only wait for each other.
     fn may_go(&self, candidates: &[usize]) -> bool {
         let mut left = self.left.clone();
-        let mut allowed = self.allowed.clone();
+        let mut used = self.used.clone();
         for index in candidates {
             let pool = &mut left[self.pools[*index]];
             if *pool == 0 {
@@ -106,8 +136,9 @@ impl consolidate::Rules for Rules<'_> {
             }
             *pool -= 1;
             for (budget, pods) in &self.covered[*index] {
-                allowed[*budget] = allowed[*budget].saturating_sub(*pods);
-                if allowed[*budget] < 0 && candidates.len() > 1 {
+                let is_shared = used[*budget] > 0 || candidates.len() > 1;
+                used[*budget] = used[*budget].saturating_add(*pods);
+                if is_shared && used[*budget] > self.allowed[*budget] {
                     return false;
                 }
             }

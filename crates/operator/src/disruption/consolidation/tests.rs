@@ -48,6 +48,8 @@ struct World {
     provider: Provider,
     /// Instances on which pods are expected.
     nominated: Vec<&'static str>,
+    /// Instances that are on their way out.
+    leaving: Vec<&'static str>,
     now: Timestamp,
 }
 
@@ -133,6 +135,7 @@ impl World {
             settings: Settings::default(),
             provider: Provider::Kwok,
             nominated: Vec::new(),
+            leaving: Vec::new(),
             now: NOW.parse().unwrap(),
         };
         world.pool("p", of_pool)
@@ -216,6 +219,7 @@ impl World {
         for id in &self.nominated {
             state.nominate(id, self.now + jiff::SignedDuration::from_secs(20));
         }
+        state.mark_for_deletion(self.leaving.iter().copied());
         state
     }
 
@@ -226,8 +230,14 @@ impl World {
 
     fn view(&self, method: Consolidation) -> View {
         let none = BTreeSet::new();
-        let look =
-            Look { types: &self.types, taken: &none, leaving: &none, costs: Costs::default(), now: self.now };
+        let look = Look {
+            types: &self.types,
+            taken: &none,
+            relied_on: &none,
+            leaving: &none,
+            costs: Costs::default(),
+            now: self.now,
+        };
         glance(&self.state(), [&method as &dyn Method], look).views.remove(0)
     }
 

@@ -68,12 +68,12 @@ impl Commands {
     fn look(&self, key: &Key, entry: &Entry) -> Progress {
         let mut progress = Progress::Ready;
         for (position, replacement) in entry.replacements.iter().enumerate() {
-            if replacement.initialized {
-                continue;
-            }
             let Some(claim) = current(&self.context.cluster.read(), &replacement.claim) else {
                 return Progress::Lost;
             };
+            if replacement.initialized {
+                continue;
+            }
             let (about, reason) = (About::object(&*claim), entry.command.reason.text());
             let (uid, events) = (about.uid.clone(), &self.context.events);
             let message = format!("Launching NodeClaim: {reason}");
@@ -162,10 +162,7 @@ impl Commands {
 
     fn succeed(&self, key: &Key, command: &Command) {
         tracing::debug!(command = %command.text(), "command succeeded");
-        {
-            let mut inner = self.inner.lock();
-            command.pools().into_iter().for_each(|pool| inner.pauses.succeeded(pool, command.reason));
-        }
+        self.inner.lock().pauses.succeeded(command);
         self.drop_command(key);
     }
 
@@ -182,7 +179,7 @@ impl Commands {
             "failed terminating nodes while executing a disruption command"
         );
         for Replacement { claim, .. } in &replacements {
-            if is_unused(&self.context.cluster.read(), claim, self.context.now()) {
+            if is_unused(&self.context.cluster.read(), claim) {
                 delete_replacement(&self.context, claim).await;
             }
         }
@@ -247,14 +244,16 @@ pub(super) fn current(state: &State, claim: &NodeClaim) -> Option<Arc<NodeClaim>
     is_same.then(|| Arc::clone(known))
 }
 
-/// Whether nobody has any use for a claim: it has no instance, or no pods are on it or expected.
-fn is_unused(state: &State, claim: &NodeClaim, now: Timestamp) -> bool {
+/// Whether nobody has any use for a claim: it has no instance, or no pods are on it or wait for it. Pods that run
+/// elsewhere do not count: those of the nodes that it was to replace were expected on it, too.
+fn is_unused(state: &State, claim: &NodeClaim) -> bool {
     let Some(claim) = current(state, claim) else { return false };
-    let id = claim_provider_id(&claim);
     let node = state.node_of_claim(&claim);
     let has_pods =
         node.is_some_and(|node| state.pods_on(&node.metadata.name).any(|pod| is_reschedulable(pod)));
-    id.is_empty() || !has_pods && !state.is_nominated(id, now)
+    let name = claim.metadata.name.as_deref().unwrap_or_default();
+    let waits = |pod: &Key| state.pods.get(pod).is_some_and(|pod| pod.spec.node_name.is_empty());
+    claim_provider_id(&claim).is_empty() || !has_pods && !state.pods_expected_on(name).any(waits)
 }
 
 /// Deletes that very claim; whether it was there.

@@ -1,4 +1,4 @@
-//! Pools whose nodes could not be replaced are left alone for a while.
+//! What could not be replaced is left alone for a while: a pool, or a broken node.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,15 @@ use api::nodepool::DisruptionReason;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::disruption::Reason;
+use crate::disruption::candidate::Candidate;
+use crate::disruption::command::Command;
 
-/// How long a pool is left alone after a first failure; twice as long after each further one.
+/// How long something is left alone after a first failure; twice as long after each further one.
 const FIRST: SignedDuration = SignedDuration::from_mins(1);
 /// How long at most.
 const LAST: SignedDuration = SignedDuration::from_mins(10);
+/// After so long without another failure, the next one is a first one.
+const FORGOTTEN: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Clone, Copy, Debug)]
 struct Pause {
@@ -18,35 +22,63 @@ struct Pause {
     until: Timestamp,
 }
 
-/// Pools that are left alone, each for what failed.
+/// What is left alone, each for what failed.
 #[derive(Debug, Default)]
 pub(super) struct Pauses(BTreeMap<(Box<str>, &'static str), Pause>);
 
+/// What is left alone if a candidate cannot be disrupted: its pool, because what does not come up for one node comes
+/// up for no other, or that node alone where others may be in need.
+fn subject(candidate: &Candidate, reason: Reason) -> Option<&str> {
+    match reason.0 {
+        DisruptionReason::Drifted | DisruptionReason::Underutilized => Some(candidate.pool_name()),
+        DisruptionReason::Unhealthy => Some(&candidate.provider_id),
+        // Nothing is launched for what is empty.
+        DisruptionReason::Empty => None,
+    }
+}
+
 impl Pauses {
-    /// Nodes of a pool could not be disrupted. What is already paused is not paused for longer: several nodes that
-    /// fail together are one failure.
-    pub(super) fn failed(&mut self, pool: &str, reason: Reason, now: Timestamp) {
-        // What costs or saves money has its own patience.
-        if !matches!(reason.0, DisruptionReason::Drifted | DisruptionReason::Unhealthy) {
+    /// Nodes could not be disrupted. What is already paused is not paused for longer: several nodes that fail
+    /// together are one failure.
+    pub(super) fn failed(&mut self, command: &Command, now: Timestamp) {
+        self.0.retain(|_, pause| now.duration_since(pause.until) < FORGOTTEN);
+        // Where nothing was to be launched, nothing was spent.
+        if command.is_consolidation() && command.replacements.is_empty() {
             return;
         }
-        let known = self.0.get(&(pool.into(), reason.text()));
+        for subject in command.candidates.iter().filter_map(|it| subject(it, command.reason)) {
+            self.pause(subject, command.reason, now);
+        }
+    }
+
+    fn pause(&mut self, subject: &str, reason: Reason, now: Timestamp) {
+        let known = self.0.get(&(subject.into(), reason.text()));
         if known.is_some_and(|pause| now < pause.until) {
             return;
         }
         let wait = known.map_or(FIRST, |pause| (pause.wait * 2).min(LAST));
         let until = now.saturating_add(wait).unwrap_or(Timestamp::MAX);
-        self.0.insert((pool.into(), reason.text()), Pause { wait, until });
+        self.0.insert((subject.into(), reason.text()), Pause { wait, until });
     }
 
-    /// A node of a pool was disrupted as it should be.
-    pub(super) fn succeeded(&mut self, pool: &str, reason: Reason) {
-        self.0.remove(&(pool.into(), reason.text()));
+    /// Nodes were disrupted as they should be.
+    pub(super) fn succeeded(&mut self, command: &Command) {
+        // That others were only deleted says nothing about what comes up.
+        if command.is_consolidation() && command.replacements.is_empty() {
+            return;
+        }
+        for subject in command.candidates.iter().filter_map(|it| subject(it, command.reason)) {
+            self.0.remove(&(subject.into(), command.reason.text()));
+        }
     }
 
-    /// Whether nodes of a pool are left alone.
-    pub(super) fn is_paused(&self, pool: &str, reason: Reason, now: Timestamp) -> bool {
-        self.0.get(&(pool.into(), reason.text())).is_some_and(|pause| now < pause.until)
+    /// Whether a node is left alone.
+    pub(super) fn is_paused(&self, candidate: &Candidate, reason: Reason, now: Timestamp) -> bool {
+        subject(candidate, reason).is_some_and(|subject| self.holds(subject, reason, now))
+    }
+
+    fn holds(&self, subject: &str, reason: Reason, now: Timestamp) -> bool {
+        self.0.get(&(subject.into(), reason.text())).is_some_and(|pause| now < pause.until)
     }
 }
 
@@ -61,26 +93,22 @@ mod tests {
         let mut pauses = Pauses::default();
         let mut now = Timestamp::UNIX_EPOCH;
         for minutes in [1, 2, 4, 8, 10, 10] {
-            pauses.failed("p", DRIFTED, now);
+            pauses.pause("p", DRIFTED, now);
             // Several nodes that fail together are one failure.
-            pauses.failed("p", DRIFTED, now);
+            pauses.pause("p", DRIFTED, now);
             let wait = SignedDuration::from_mins(minutes);
-            assert!(pauses.is_paused("p", DRIFTED, now + wait - SignedDuration::from_secs(1)));
+            assert!(pauses.holds("p", DRIFTED, now + wait - SignedDuration::from_secs(1)));
             now += wait;
-            assert!(!pauses.is_paused("p", DRIFTED, now), "{minutes}");
+            assert!(!pauses.holds("p", DRIFTED, now), "{minutes}");
         }
-        pauses.succeeded("p", DRIFTED);
-        pauses.failed("p", DRIFTED, now);
-        assert!(!pauses.is_paused("p", DRIFTED, now + SignedDuration::from_mins(1)));
     }
 
     #[test]
     fn other_pools_and_reasons_go_on() {
         let (mut pauses, now) = (Pauses::default(), Timestamp::UNIX_EPOCH);
-        let empty = Reason(DisruptionReason::Empty);
-        pauses.failed("p", DRIFTED, now);
-        pauses.failed("p", empty, now);
-        assert!(pauses.is_paused("p", DRIFTED, now));
-        assert!(!pauses.is_paused("q", DRIFTED, now) && !pauses.is_paused("p", empty, now));
+        pauses.pause("p", DRIFTED, now);
+        assert!(pauses.holds("p", DRIFTED, now));
+        let unhealthy = Reason(DisruptionReason::Unhealthy);
+        assert!(!pauses.holds("q", DRIFTED, now) && !pauses.holds("p", unhealthy, now));
     }
 }

@@ -27,9 +27,14 @@ pub(super) fn tripped(state: &State, policies: &Policies) -> BTreeSet<Box<str>> 
     tripped.map(|(pool, _)| pool.into()).collect()
 }
 
+/// Why a node is not repaired.
+pub(super) fn message(candidate: &Candidate) -> String {
+    format!("more than 20% of nodes in nodepool {:?} are unhealthy", candidate.pool_name())
+}
+
 /// What users are told of a node that is not repaired for that reason, on everything that it concerns.
 pub(super) fn notices(candidate: &Candidate) -> [Notice; 3] {
-    let message = format!("more than 20% of nodes in nodepool {:?} are unhealthy", candidate.pool_name());
+    let message = message(candidate);
     let about =
         [About::object(&*candidate.node), About::object(&*candidate.claim), About::object(&*candidate.pool)];
     about.map(|about| Notice {

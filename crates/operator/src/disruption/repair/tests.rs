@@ -88,7 +88,8 @@ impl Told {
 fn decide_with(settings: Settings, state: &State) -> Told {
     let (repair, types, none) = (repair(), types(), BTreeSet::new());
     let now = minute(0);
-    let look = Look { types: &types, taken: &none, leaving: &none, costs: Costs::default(), now };
+    let look =
+        Look { types: &types, taken: &none, relied_on: &none, leaving: &none, costs: Costs::default(), now };
     let mut glance = glance(state, [&repair as &dyn Method], look);
     let mut view = glance.views.remove(0);
     let scene = Scene::new(state, &types, &Arc::new(settings), &none, now);
@@ -362,16 +363,20 @@ fn nodes_without_a_pool_say_that_they_need_one_if_they_are_broken() {
 fn a_node_of_a_pool_without_known_types_can_be_repaired() {
     // N11: what it is does not matter if it goes or is booted again.
     let other = json!({"metadata": {"labels": {"karpenter.sh/nodepool": "q"}}});
-    let mut objects = vec![
-        pool(&json!({})),
-        pool_object(
-            "q",
-            &json!({"spec": {"disruption": {
-        "budgets": [{"nodes": "100%"}]}}}),
-        ),
-    ];
-    objects.extend(node("a", &with(broken("Stuck", 60), &other)));
-    assert_eq!(decide_with(Settings::default(), &state(&objects)).shown(), ["reboot: [a]"]);
+    let budgets = json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}});
+    // Nothing is launched from the other pool either.
+    let pools = [pool(&json!({"spec": {"limits": {"nodes": "0"}}})), pool_object("q", &budgets)];
+    let decide = |condition: &str, more: &[Value]| {
+        let of_node = with(broken(condition, 60), &other);
+        let node = node_with("a", &of_node, &json!({}), &[pod("x", "a", &json!({}))]);
+        decide_with(Settings::default(), &state(&[&pools[..], &node, more].concat()))
+    };
+    assert_eq!(decide("Stuck", &[]).shown(), ["reboot: [a]"]);
+    assert_eq!(decide("Bad", &node("b", &json!({}))).shown(), ["delete: [a]"]);
+    let told = decide("Bad", &[]);
+    assert!(told.commands.is_empty());
+    let text = "DisruptionBlocked: a: Not all pods would schedule, default/x => ";
+    assert!(told.notices[0].starts_with(text), "{:?}", told.notices);
 }
 
 fn static_pool(replicas: i64, limit: Option<u64>, change: &Value) -> Value {
@@ -382,6 +387,7 @@ fn static_pool(replicas: i64, limit: Option<u64>, change: &Value) -> Value {
 fn first() -> Settings {
     let mut settings = Settings::default();
     settings.gates.terminate_first_repair = true;
+    settings.gates.static_capacity = true;
     settings
 }
 
@@ -419,6 +425,12 @@ fn a_node_of_a_full_static_pool_goes_first_if_the_gate_is_on() {
     let leaving = json!({"metadata": {"deletionTimestamp": minute(-1).to_string()}});
     let told = decide_static(first(), static_pool(1, Some(1), &leaving), &broken);
     assert!(told.commands.is_empty());
+    // Where nobody looks after static pools, nobody would bring it back.
+    let mut off = first();
+    off.gates.static_capacity = false;
+    let told = decide_static(off, static_pool(1, Some(1), &json!({})), &broken);
+    let text = "static NodePool is at its node limit and cannot stage a replacement";
+    assert_eq!((told.commands.len(), &*told.notices[0]), (0, &*format!("DisruptionBlocked: a: {text}")));
     // Only the gate of repair counts.
     let mut of_drift = Settings::default();
     of_drift.gates.terminate_first_drift = true;

@@ -8,6 +8,7 @@ use api::nodepool::DisruptionReason;
 use jiff::Timestamp;
 use runtime::Error;
 use runtime::compute::compute;
+use tokio::time::Instant;
 
 use super::{Run, caught, costs};
 use crate::catalogue::Types;
@@ -75,6 +76,15 @@ impl Waits {
     }
 }
 
+/// What may become of nodes that a command is not about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    /// They may go instead, if that is better.
+    MayGo,
+    /// They stay.
+    Stay,
+}
+
 /// Whether a command has nodes that it had not before.
 fn has_others(command: &Command, before: &Command) -> bool {
     let known: BTreeSet<&str> = before.provider_ids().collect();
@@ -93,9 +103,11 @@ impl Run {
             let Some(Waiting { method: position, command, is_second, .. }) = due else { break };
             let method = &self.methods[position];
             let before = command.clone();
-            match self.validate(method, command, types).await {
+            // What has waited itself makes way for nobody who has not.
+            let others = if is_second { Others::Stay } else { Others::MayGo };
+            match self.validate(method, command, types, others).await {
                 // While pods stop everywhere, what is best now is hardly best in a moment.
-                Ok(Ok(command)) if !is_second && has_others(&command, &before) => {
+                Ok(Ok(command)) if has_others(&command, &before) => {
                     let due = self.context.now() + method.patience();
                     self.waits.lock().add(Waiting { method: position, command, due, is_second: true });
                 }
@@ -103,7 +115,7 @@ impl Run {
                     let kept: BTreeSet<&str> = command.provider_ids().collect();
                     let lost = before.provider_ids().filter(|instance| !kept.contains(instance));
                     self.count_failed(&before, lost.count());
-                    match self.start(vec![command]).await {
+                    match self.start(self.worth_while(vec![command])).await {
                         Ok(()) => return Ok(true),
                         Err(error) => failure = Some(error),
                     }
@@ -115,29 +127,42 @@ impl Run {
         failure.map_or(Ok(false), Err)
     }
 
-    /// What still holds of a command. Nodes of other commands cannot take the place of its own. Those that commands
-    /// rely on that still wait can, because what these rely on is found out again when their time has come.
+    /// What still holds of a command. Nodes of other commands cannot take the place of its own, nor the pods of these.
+    /// Those that commands rely on that still wait can, because what these rely on is found out again when their time
+    /// has come.
     async fn validate(
         &self,
         method: &Arc<dyn Method>,
         command: Command,
         types: &Types,
+        others: Others,
     ) -> Result<Result<Command, Invalid>, Error> {
         let (context, method, types) = (self.context.clone(), Arc::clone(method), types.clone());
-        let (_, taken) = self.taken();
+        let ((waiting, taken), relied_on) = (self.taken(), self.commands.destinations());
+        let start = Instant::now();
         let validated = compute(move || {
             let now = context.now();
             let none = BTreeSet::new();
-            let (scene, view) = {
+            let (scene, mut view) = {
                 let state = context.cluster.read();
-                let look = Look { types: &types, taken: &taken, leaving: &none, costs: costs(&context), now };
+                let (taken, relied_on, leaving) = (&taken, &relied_on, &none);
+                let look = Look { types: &types, taken, relied_on, leaving, costs: costs(&context), now };
                 let view = glance(&state, [&*method], look).views.pop().unwrap_or_default();
-                (Scene::new(&state, &types, &context.settings, &none, now), view)
+                (Scene::new(&state, &types, &context.settings, &none, now).closing(waiting), view)
             };
+            if others == Others::Stay {
+                let planned: BTreeSet<&str> = command.provider_ids().collect();
+                view.candidates.retain(|candidate| planned.contains(&*candidate.provider_id));
+            }
             let mut budgets = view.budgets;
-            caught(&*method, |method| method.validate(&scene, command, view.candidates, &mut budgets))
+            let validate =
+                |method: &dyn Method| method.validate(&scene, command, view.candidates, &mut budgets);
+            let validated = caught(&*method, validate);
+            (validated, scene.take_unplaced())
         });
-        validated.await
+        let (validated, unplaced) = validated.await;
+        self.tell_simulated(unplaced, start.elapsed());
+        validated
     }
 
     fn reject(&self, command: &Command, invalid: &Invalid) {

@@ -50,8 +50,11 @@ fn scene(state: &State, leaving: &[&str]) -> Scene {
 fn candidates(scene: &Scene) -> Vec<Candidate> {
     let none = BTreeSet::new();
     let (types, class) = (scene.types(), Class::Eventual);
-    find(scene.state(), Search { types, queued: &none, class, costs: Costs::default(), now: scene.now })
-        .candidates
+    find(
+        scene.state(),
+        Search { types, queued: &none, relied_on: &none, class, costs: Costs::default(), now: scene.now },
+    )
+    .candidates
 }
 
 /// What happens without some nodes.
@@ -234,12 +237,43 @@ fn consolidation_leaves_nodes_alone_that_were_not_quiet_for_long_enough() {
 fn pods_that_cannot_be_evicted_need_a_place_only_if_asked_for() {
     let mut kept = pod("kept", "n1", "2");
     merge(&mut kept, &json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}));
-    let state = cluster(&[("n2", &["3"])], &{
+    let with = |kept: Value, more: &[Value]| {
         let [node, claim] =
             node_objects("n1", "p", &json!({}), &json!({"spec": {"terminationGracePeriod": "1m"}}));
-        [node, claim, kept]
-    });
+        cluster(&[("n2", &["3"])], &[&[node, claim, kept], more].concat())
+    };
+    let state = with(kept.clone(), &[]);
     assert_eq!(places(&without(&state, &["n1"], &Ask::default())).0, 0);
     let ask = Ask { blocked_pods: true, ..Ask::default() };
     assert_eq!(places(&without(&state, &["n1"], &ask)).0, 1);
+    // So do those of which nobody knows where they could be: the volume of this one is lost.
+    let claim = json!({"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"volumeName": "lost"}});
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    merge(&mut kept, &json!({"spec": {"volumes": volumes}}));
+    let state = with(kept, &[claim]);
+    assert!(without(&state, &["n1"], &Ask::default()).is_complete());
+    let simulated = without(&state, &["n1"], &ask);
+    assert_eq!(simulated.unplaced.iter().map(|it| &*it.pod).collect::<Vec<_>>(), ["default/kept"]);
+}
+
+#[test]
+fn another_node_of_the_same_instance_does_not_stand_for_the_first() {
+    let other = json!({"kind": "Node", "metadata": {"name": "n1-old", "uid": "uid-of-n1-old"},
+        "spec": {"providerID": "kwok://n1"}, "status": {"allocatable": {"cpu": "4", "pods": "100"}}});
+    let state = cluster(&[("n1", &["3"]), ("n2", &["3"])], &[other]);
+    assert_eq!(places(&without(&state, &["n1"], &Ask::default())), (1, Vec::new()));
+}
+
+#[test]
+fn pods_of_a_node_that_cannot_be_understood_have_no_place() {
+    let many: serde_json::Map<String, Value> =
+        (0..300).map(|number| (format!("example.com/r{number}"), json!("1"))).collect();
+    let strange = node_objects("n1", "p", &json!({"status": {"allocatable": many}}), &json!({}));
+    let used = [&strange[..], &[pod("n1-0", "n1", "1")]].concat();
+    let simulated = without(&cluster(&[("n2", &[])], &used), &["n1"], &Ask::default());
+    let text = "not all pods would schedule, default/n1-0 => node cannot be understood ";
+    assert_eq!(simulated.summary(), text);
+    // Where nothing needs a place, there is nothing to understand.
+    assert!(without(&cluster(&[], &strange), &["n1"], &Ask::default()).is_complete());
 }

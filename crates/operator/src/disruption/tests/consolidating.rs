@@ -1,8 +1,9 @@
 //! Nodes that are hardly used, in a cluster.
 
 use api::names::metrics::{
-    DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS,
-    DISRUPTION_QUEUE_FAILURES, NODECLAIMS_DISRUPTED,
+    DISRUPTION_COVERAGE, DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS,
+    DISRUPTION_QUEUE_FAILURES, NODECLAIMS_DISRUPTED, SCHEDULER_SCHEDULING_DURATION,
+    SCHEDULER_UNSCHEDULABLE_PODS,
 };
 
 use super::cluster::{CLAIMS, add_node, cluster, is_tainted, pod_asking, run};
@@ -59,6 +60,50 @@ fn a_node_whose_pods_fit_elsewhere_goes_after_fifteen_seconds() {
     assert!(told.iter().any(|event| event.message == "Disrupting Node: Underutilized"));
 }
 
+#[test]
+fn what_is_simulated_is_measured_as_it_is_for_pods_that_wait() {
+    let measured = |cluster: &Operated| {
+        let metrics = &cluster.context.metrics;
+        let of = |metric| metrics.value(metric, &["disruption"]);
+        (of(&SCHEDULER_SCHEDULING_DURATION), of(&SCHEDULER_UNSCHEDULABLE_PODS))
+    };
+    // Where there is nothing to look at, nothing is simulated.
+    let mut cluster = used("100%", &[]);
+    run(&mut cluster, 26);
+    assert_eq!(measured(&cluster), (None, None));
+    let mut cluster = used("100%", &[("n1", "1"), ("n2", "2")]);
+    let mut vain = pod_asking("vain", "", "1000");
+    vain["spec"].as_object_mut().unwrap().remove("nodeName");
+    cluster.apply(&vain.to_string());
+    let conditions = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]);
+    cluster
+        .patch("/api/v1/namespaces/default/pods/vain/status", &json!({"status": {"conditions": conditions}}));
+    run(&mut cluster, 14);
+    let (decided, pods) = measured(&cluster);
+    // For several nodes, and for single ones.
+    assert_eq!((decided, pods), (Some(2.0), Some(1.0)));
+    run(&mut cluster, 4);
+    let (validated, _) = measured(&cluster);
+    assert!(validated >= Some(3.0), "{validated:?}");
+}
+
+#[test]
+fn how_many_nodes_were_looked_at_is_told() {
+    let coverage =
+        |cluster: &Operated, kind: &str| cluster.context.metrics.value(&DISRUPTION_COVERAGE, &[kind]);
+    let mut cluster = used("1", &[("n1", "1"), ("n2", "2"), ("n3", "3")]);
+    let finalizers = json!({"metadata": {"finalizers": ["test/stays"]}});
+    cluster.patch(&format!("{CLAIMS}/claim-n1"), &finalizers);
+    cluster.patch(POOL, &json!({"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}}));
+    run(&mut cluster, 10);
+    assert_eq!(["multi", "single"].map(|kind| coverage(&cluster, kind)), [Some(1.0); 2]);
+    cluster.patch(POOL, &json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}));
+    run(&mut cluster, 40);
+    // The first one goes, and the others of its pool are left alone meanwhile.
+    assert!(is_tainted(&cluster, "n1"));
+    assert_eq!(["multi", "single"].map(|kind| coverage(&cluster, kind)), [Some(0.0); 2]);
+}
+
 /// A cluster with a node that is too large for its pod.
 fn too_large() -> Operated {
     let cluster = cluster("100%", &[]);
@@ -66,6 +111,23 @@ fn too_large() -> Operated {
     add_node(&cluster, "n1", &on_demand, &on_demand);
     cluster.apply(&pod_asking("a", "n1", "500m").to_string());
     cluster
+}
+
+#[test]
+fn a_pool_in_which_no_cheaper_node_comes_up_is_left_alone_for_longer_each_time() {
+    let mut cluster = too_large();
+    let mut launched = Vec::new();
+    for minute in 0..60 {
+        run(&mut cluster, 60);
+        if let [new] = new_claims(&cluster).as_slice()
+            && !launched.iter().any(|(_, name)| name == new)
+        {
+            launched.push((minute, new.clone()));
+        }
+    }
+    let waits: Vec<i32> = launched.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    // Ten minutes each until it is given up, and 1, 2, 4 and 8 minutes in between.
+    assert!(launched.len() == 5 && waits.is_sorted() && waits[0] >= 11 && waits[3] >= 18, "{launched:?}");
 }
 
 #[test]
@@ -168,6 +230,34 @@ fn a_node_that_turns_out_to_be_better_waits_as_well() {
     run(&mut cluster, 15);
     assert_eq!(["n1", "n2"].map(|node| is_tainted(&cluster, node)), [false, true]);
     assert_eq!(rejections(&cluster), Vec::<String>::new());
+}
+
+#[test]
+fn a_node_goes_no_sooner_than_fifteen_seconds_after_it_was_chosen() {
+    let nodes = [("n1", "500m"), ("n2", "500m"), ("n3", "1"), ("n4", "500m")];
+    let mut cluster = used("1", &nodes);
+    cluster.patch("/api/v1/nodes/n3", &protected("true"));
+    for (pod, node) in [("a", "n1"), ("b", "n2"), ("c", "n2"), ("d", "n4"), ("e", "n4"), ("f", "n4")] {
+        let mut pod = pod_asking(pod, node, "500m");
+        if pod["metadata"]["name"] == "f" {
+            let cheap = json!({"controller.kubernetes.io/pod-deletion-cost": "-100000000"});
+            pod["metadata"]["annotations"] = cheap;
+        }
+        cluster.apply(&pod.to_string());
+    }
+    let delete = |cluster: &Operated, pods: &[&str]| {
+        for pod in pods {
+            cluster.delete(&format!("/api/v1/namespaces/default/pods/{pod}"));
+        }
+    };
+    run(&mut cluster, 10);
+    delete(&cluster, &["b", "c"]);
+    run(&mut cluster, 15);
+    assert_eq!(nodes.map(|(node, _)| is_tainted(&cluster, node)), [false; 4]);
+    // The second node waits instead of the first one. Now a third one is the best.
+    delete(&cluster, &["on-n4", "d", "e"]);
+    run(&mut cluster, 15);
+    assert_eq!(nodes.map(|(node, _)| is_tainted(&cluster, node)), [false, true, false, false]);
 }
 
 #[test]

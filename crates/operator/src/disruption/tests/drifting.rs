@@ -3,9 +3,10 @@
 use ::cluster::instance_types::{InstanceType, Offering};
 use api::provider::Provider;
 use api::shared::{Operator, Requirement};
+use runtime::Settings;
 use units::Resources;
 
-use super::decided::{by, drifted, shown};
+use super::decided::{by, by_settings, drifted, shown};
 use super::*;
 use crate::disruption::drift::Drift;
 use crate::testing::{merge, state_of};
@@ -96,6 +97,37 @@ fn empty_nodes_go_even_if_their_pool_never_consolidates() {
     let mut objects = cluster("100%", &[("n1", Some(FIRST), &[])]);
     merge(&mut objects[0], &json!({"spec": {"disruption": {"consolidateAfter": "Never"}}}));
     assert_eq!(decided(&objects), ["delete: [n1]"]);
+}
+
+/// Objects of a buffer that keeps room for so many pods of one processor.
+fn buffer(replicas: u32) -> [Value; 2] {
+    let container = json!({"name": "c", "resources": {"requests": {"cpu": "1"}}});
+    let spec = json!({"podTemplateRef": {"name": "t"}, "replicas": replicas});
+    [
+        json!({"kind": "PodTemplate", "metadata": {"name": "t", "namespace": "default"},
+            "template": {"spec": {"containers": [container]}}}),
+        json!({"kind": "CapacityBuffer", "metadata": {"name": "b", "namespace": "default", "uid": "uid-of-b"},
+            "spec": spec}),
+    ]
+}
+
+#[test]
+fn a_node_that_keeps_room_for_a_buffer_does_not_count_as_empty() {
+    let decided = |replicas: u32, gate: bool, nodes: &[(&str, Option<&str>, &[&str])]| {
+        let mut settings = Settings::default();
+        settings.gates.capacity_buffer = gate;
+        let objects = [cluster("100%", nodes), buffer(replicas).to_vec()].concat();
+        shown(&by_settings(&Drift, &state(&objects), &types(), settings).0)
+    };
+    let alone: [(&str, Option<&str>, &[&str]); 1] = [("n1", Some(FIRST), &[])];
+    assert_eq!(decided(3, true, &alone), ["replace: [n1] -> [1 replacement]"]);
+    assert_eq!(decided(0, true, &alone), ["delete: [n1]"]);
+    assert_eq!(decided(3, false, &alone), ["delete: [n1]"]);
+    // Where another node has room for it, nothing is launched.
+    assert_eq!(decided(3, true, &[("n1", Some(FIRST), &[]), ("n2", None, &[])]), ["delete: [n1]"]);
+    // But none that goes itself: n1 keeps the room, so that n2 may go; and n1 has its turn afterwards.
+    let both: [(&str, Option<&str>, &[&str]); 2] = [("n1", Some(FIRST), &[]), ("n2", Some(LATER), &[])];
+    assert_eq!(decided(3, true, &both), ["delete: [n2]"]);
 }
 
 #[test]
@@ -308,9 +340,14 @@ fn with_name(mut object: Value, name: &str) -> Value {
 }
 
 fn reserved_decision(types: &Types, labels: &Value, pods: &[&str], gate: bool) -> String {
-    let budgets = json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}});
-    let mut objects = vec![reserved_pool(&budgets)];
-    objects.extend(reserved_node("n1", labels, pods));
+    decision_of(types, &json!({}), reserved_node("n1", labels, pods), gate)
+}
+
+/// What is decided about nodes of a pool with changes, in a few words.
+fn decision_of(types: &Types, of_pool: &Value, nodes: Vec<Value>, gate: bool) -> String {
+    let mut pool = reserved_pool(&json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}));
+    merge(&mut pool, of_pool);
+    let objects = [vec![pool], nodes].concat();
     let (decision, _) = by(&Drift, &state_of(Provider::Aws, &objects), types, gate);
     let first = shown(&decision).into_iter().next().unwrap_or_default();
     first.split(" =>").next().unwrap_or_default().to_owned()
@@ -353,4 +390,39 @@ fn a_node_that_goes_first_brings_no_replacement_and_says_why() {
     assert!(command.replacements.is_empty());
     assert_eq!(command.kind, crate::disruption::command::Kind::TerminateFirst("no-reserved-capacity"));
     assert_eq!(left, 0);
+}
+
+#[test]
+fn what_goes_first_leaves_its_share_of_the_limits_to_its_successor() {
+    let limited = |limits: Value, gate: bool| {
+        let node = reserved_node("n1", &json!({}), &["1"]);
+        decision_of(&full_reservation(), &json!({"spec": {"limits": limits}}), node, gate)
+    };
+    let blocked = "n1: Not all pods would schedule, default/n1-0";
+    for limits in [json!({"nodes": "1"}), json!({"cpu": "4"}), json!({"nodes": "1", "memory": "8Gi"})] {
+        assert_eq!(limited(limits.clone(), true), "terminate-first: [n1]", "{limits}");
+        assert_eq!(limited(limits.clone(), false), blocked, "{limits}");
+    }
+    // What is too much already stays too much.
+    for limits in [json!({"nodes": "0"}), json!({"cpu": "3"})] {
+        assert_eq!(limited(limits.clone(), true), blocked, "{limits}");
+    }
+}
+
+#[test]
+fn pods_that_object_can_have_the_reservation_of_their_node_after_it() {
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    let decide = |pods: &[&str], gate: bool| {
+        let mut node = reserved_node("n1", &json!({}), pods);
+        merge(&mut node[1], &json!({"spec": {"terminationGracePeriod": "5m"}}));
+        merge(&mut node[2], &protected);
+        decision_of(&full_reservation(), &json!({}), node, gate)
+    };
+    let blocked = "n1: Not all pods would schedule, default/n1-0";
+    assert_eq!(decide(&["1", "1"], true), "terminate-first: [n1]");
+    assert_eq!(decide(&["1", "1"], false), blocked);
+    // Alone, it needs nothing before its node goes.
+    assert_eq!(decide(&["1"], true), "delete: [n1]");
+    assert_eq!(decide(&["1"], false), blocked);
+    assert_eq!(decide(&["3", "3"], true), blocked, "one place is not enough for both");
 }

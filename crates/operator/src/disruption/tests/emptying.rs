@@ -8,7 +8,7 @@ use crate::disruption::command::Command;
 use crate::disruption::decision::{Cause, Decision};
 use crate::disruption::emptiness::Emptiness;
 use crate::disruption::scene::Scene;
-use crate::testing::merge;
+use crate::testing::{Logged, merge};
 
 /// Pools with a budget and so many empty nodes each.
 fn pools(count: usize, nodes: usize, budget: &str) -> (State, Types) {
@@ -118,4 +118,27 @@ fn what_is_left_after_a_while_goes() {
     assert_eq!(gone.cause, Cause::Churn);
     assert_eq!(gone.message, "validating candidates, 3 candidates are no longer valid");
     assert_eq!(validate(all, &mut budget("0")).unwrap_err().cause, Cause::Budget);
+}
+
+#[test]
+fn the_log_warns_of_pods_that_count_for_nothing_when_their_node_goes() {
+    let worthless = json!({"spec": {"priority": -2_000_000_000}});
+    let mut objects =
+        vec![pool_object("p", &json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}))];
+    objects.extend(node_objects("n1", "p", &json!({}), &json!({})));
+    objects.extend(node_objects("n2", "p", &json!({}), &json!({})));
+    objects.extend((0..7).map(|number| pod_object(&format!("a{number}"), "n1", &worthless)));
+    let state = state(&objects);
+    let (mut decision, _) = by(&Emptiness, &state, &types(), false);
+    assert_eq!(removed(&decision), ["n1", "n2"]);
+    let command = decision.commands.remove(0);
+    let none = BTreeSet::new();
+    let scene = Scene::new(&state, &types(), &Arc::default(), &none, now());
+    let mut budgets = budgets(&state, &state.state_nodes(), DisruptionReason::Empty, &none, now());
+    let logged = Logged::start();
+    let candidates = command.candidates.clone();
+    assert!(Emptiness.validate(&scene, command, candidates, &mut budgets).is_ok());
+    let pods = "default/a0, default/a1, default/a2, default/a3, default/a4 and 2 other(s)";
+    let message = "removing a node as empty on which pods run that cost nothing to evict";
+    assert_eq!(logged.with(message), [format!("WARN message={message} Node=n1 pods={pods}")]);
 }

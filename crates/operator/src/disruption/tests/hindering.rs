@@ -2,7 +2,7 @@
 
 use embedded::faults::{Fault, Rule};
 
-use super::cluster::{add_node, cluster, is_tainted, pod_asking, run};
+use super::cluster::{CLAIMS, add_node, cluster, is_tainted, pod_asking, run};
 use super::decided::drifted;
 use super::replacing::{bring_up, new_claims};
 use super::*;
@@ -59,6 +59,35 @@ fn a_node_whose_pod_asks_to_be_left_alone_meanwhile_is_as_before_and_nothing_is_
     // It is no candidate for as long as its pod does not want.
     run(&mut cluster, 300);
     assert_eq!((new_claims(&cluster).len(), is_there(&cluster)), (0, true));
+}
+
+#[test]
+fn a_node_that_is_protected_meanwhile_is_as_before_and_nothing_is_left_of_its_replacement() {
+    // Whatever its pods say.
+    for of_claim in [json!({}), json!({"spec": {"terminationGracePeriod": "1m"}})] {
+        let (mut cluster, new) = waiting(&of_claim);
+        let annotations = json!({"karpenter.sh/do-not-disrupt": "true"});
+        cluster.patch("/api/v1/nodes/n1", &json!({"metadata": {"annotations": annotations}}));
+        bring_up(&cluster, &new);
+        run(&mut cluster, 5);
+        assert!(is_there(&cluster) && !is_tainted(&cluster, "n1"));
+        assert_eq!(new_claims(&cluster), [""; 0]);
+        let text = "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation";
+        assert_eq!(blocked(&cluster)[0], text);
+    }
+}
+
+#[test]
+fn a_node_whose_replacement_is_lost_while_a_budget_keeps_it_is_as_before() {
+    let (mut cluster, new) = waiting(&json!({}));
+    budget(&cluster, &json!({"minAvailable": 1}));
+    run(&mut cluster, 3);
+    bring_up(&cluster, &new);
+    run(&mut cluster, 10);
+    assert!(is_tainted(&cluster, "n1"));
+    cluster.delete(&format!("{CLAIMS}/{new}"));
+    run(&mut cluster, 3);
+    assert!(is_there(&cluster) && !is_tainted(&cluster, "n1"));
 }
 
 #[test]

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use api::names::metrics::{DISRUPTION_DECISIONS, DISRUPTION_FAILED_VALIDATIONS};
 
-use super::cluster::{add_node, cluster_by, is_tainted, pod, run};
+use super::cluster::{add_node, cluster_by, is_tainted, pod, pod_asking, run};
 use super::*;
 use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::command::Command;
+use crate::disruption::consolidation::Consolidation;
 use crate::disruption::decision::{Cause, Decision, Invalid};
 use crate::disruption::emptiness::Emptiness;
 use crate::disruption::queue::{self, Commands};
 use crate::disruption::scene::Scene;
+use crate::disruption::stay::Stay;
 use crate::disruption::{Method, Reason, run as looping};
 use crate::testing::Operated;
 
@@ -47,7 +49,7 @@ impl Method for Fake {
         self.settles
     }
 
-    fn accepts(&self, _: &State, _: &Candidate) -> Result<(), Option<String>> {
+    fn accepts(&self, _: &State, _: &Candidate) -> Result<(), Option<Stay>> {
         Ok(())
     }
 
@@ -191,6 +193,31 @@ fn what_does_not_hold_any_more_does_not_keep_the_next_one_waiting() {
     run(&mut cluster, 8);
     // They were decided after it, and are begun all the same.
     assert_eq!(["n1", "n2", "n3"].map(|name| is_tainted(&cluster, name)), [false, true, true]);
+}
+
+#[test]
+fn commands_that_wait_at_the_same_time_do_not_rely_on_each_other_s_nodes() {
+    // Also if there is less room after the wait than there was before.
+    for late in [false, true] {
+        let names = ["n1", "n2", "n3", "n4", "n5", "n6"];
+        let mut cluster = cluster("100%", &names, vec![Arc::new(Consolidation::Single)]);
+        let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+        add_node(&cluster, "z", &protected, &json!({}));
+        for name in names {
+            cluster.apply(&pod_asking(&format!("on-{name}"), name, "1").to_string());
+        }
+        run(&mut cluster, 10);
+        if late {
+            cluster.apply(&pod_asking("late", "n2", "3").to_string());
+        }
+        run(&mut cluster, 20);
+        // Three find room on the second one or, later, on the last one, which would have taken the fourth.
+        let decisions = ["delete", "underutilized", "single"];
+        assert_eq!(cluster.context.metrics.value(&DISRUPTION_DECISIONS, &decisions), Some(4.0));
+        let told = cluster.context.events.published();
+        assert!(told.iter().all(|event| &*event.reason != "ConsolidationRejected"), "{late}");
+        assert_eq!(cluster.context.metrics.value(&DISRUPTION_FAILED_VALIDATIONS, &["single"]), None);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use embedded::faults::{Fault, Rule};
 use parking_lot::Mutex;
 use runtime::Settings;
 use testkit::World;
@@ -45,7 +46,8 @@ fn scene(cluster: &Operated) -> Scene {
 fn candidates(scene: &Scene, names: &[&str]) -> Vec<Candidate> {
     let queued = BTreeSet::new();
     let (types, class) = (scene.types(), Class::Eventual);
-    let search = Search { types, queued: &queued, class, costs: Costs::default(), now: scene.now };
+    let search =
+        Search { types, queued: &queued, relied_on: &queued, class, costs: Costs::default(), now: scene.now };
     let mut found = find(scene.state(), search).candidates;
     found.retain(|it| names.contains(&it.name()));
     found
@@ -72,13 +74,56 @@ fn is_deleting(cluster: &Operated, node: &str) -> bool {
 #[test]
 fn a_node_is_disrupted_once_at_a_time() {
     let (cluster, commands) = queueing(&["n1", "n2"]);
+    let before = scene(&cluster);
+    let both = Command::delete(&Drift, candidates(&before, &["n1", "n2"]), before.now);
     replace(&cluster, &commands, &["n1"], None);
-    let scene = scene(&cluster);
-    let command = Command::delete(&Drift, candidates(&scene, &["n1", "n2"]), scene.now);
-    assert_eq!(command.candidates.len(), 1, "what is given up is no candidate");
-    let again = Command { candidates: vec![], ..command };
-    assert_eq!(again.decision(), "no-op");
+    let after = scene(&cluster);
+    assert_eq!(candidates(&after, &["n1", "n2"]).len(), 1, "what is given up is no candidate");
+    let error = cluster.block_on(commands.start(both)).unwrap_err();
+    assert_eq!(error.to_string(), "candidate is being disrupted");
     assert_eq!(commands.queued(), BTreeSet::from(["kwok://n1".into()]));
+    assert!(!is_tainted(&cluster, "n2"));
+}
+
+#[test]
+fn limits_hold_although_somebody_else_launches_a_node_at_the_same_moment() {
+    // While the node is tainted, or right before.
+    for early in [false, true] {
+        let (mut cluster, commands) = queueing(&["n1"]);
+        let limits = json!({"spec": {"limits": {"nodes": "2"}}});
+        cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &limits);
+        run(&mut cluster, 2);
+        let scene = scene(&cluster);
+        let gone = candidates(&scene, &["n1"]);
+        let simulated = scene.without(&gone.iter().collect::<Vec<_>>(), &Ask::default());
+        let command = Command::after(&Drift, gone, simulated, scene.now);
+        assert_eq!(command.decision(), "replace");
+        let launch = |cluster: &Operated| {
+            let [_, mut claim] = node_objects("other", "default", &json!({}), &json!({}));
+            claim["apiVersion"] = "karpenter.sh/v1".into();
+            claim["metadata"].as_object_mut().unwrap().remove("uid");
+            claim.as_object_mut().unwrap().remove("status");
+            cluster.apply(&claim.to_string());
+        };
+        if early {
+            launch(&cluster);
+            run(&mut cluster, 1);
+        }
+        let slow = Rule::on("patch", "nodes", 1.0, Fault::Delay(Duration::from_secs(2)));
+        cluster.faults.set_rules(vec![slow]);
+        let (kept, started) = (Arc::clone(&commands), Arc::new(Mutex::new(None)));
+        let result = Arc::clone(&started);
+        cluster.spawn(async move { *result.lock() = Some(kept.start(command).await) });
+        run(&mut cluster, 1);
+        if !early {
+            launch(&cluster);
+        }
+        run(&mut cluster, 10);
+        let error = started.lock().take().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("limits must be looked at again"), "{error}");
+        assert!(!is_tainted(&cluster, "n1") && commands.queued().is_empty());
+        assert_eq!(new_claims(&cluster), [""; 0]);
+    }
 }
 
 #[test]

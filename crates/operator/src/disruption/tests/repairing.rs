@@ -23,7 +23,7 @@ use crate::disruption::glance::{Look, glance};
 use crate::disruption::queue::{self, Commands};
 use crate::disruption::repair::Repair;
 use crate::disruption::scene::Scene;
-use crate::testing::{Operated, merge, state_of};
+use crate::testing::{Logged, Operated, merge, state_of};
 
 const DEADLINE: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
@@ -51,7 +51,7 @@ fn broken(condition: &str) -> Value {
 
 fn decide(state: &State, types: &Types, settings: Settings, now: Timestamp) -> Decision {
     let (repair, none) = (repair(), BTreeSet::new());
-    let look = Look { types, taken: &none, leaving: &none, costs: Costs::default(), now };
+    let look = Look { types, taken: &none, relied_on: &none, leaving: &none, costs: Costs::default(), now };
     let mut view = glance(state, [&repair as &dyn Method], look).views.remove(0);
     let scene = Scene::new(state, types, &Arc::new(settings), &none, now);
     repair.decide(&scene, view.candidates, &mut view.budgets)
@@ -165,8 +165,25 @@ fn a_replacement_that_never_comes_up_leaves_the_broken_node_as_it_was() {
     assert_eq!(cluster.condition("nodeclaims/claim-n1", "DisruptionReason"), "");
 }
 
+#[test]
+fn a_broken_node_that_could_not_be_replaced_is_left_alone_and_others_are_not() {
+    let (mut cluster, commands, command) = decided("Bad");
+    let (broken, reason) = (command.candidates[0].clone(), command.reason);
+    let other = Candidate { provider_id: "kwok://n2".into(), ..broken.clone() };
+    cluster.block_on(commands.start(command)).unwrap();
+    run(&mut cluster, 605);
+    let now = cluster.context.now();
+    assert!(!is_tainted(&cluster, "n1"));
+    assert!(commands.is_paused(&broken, reason, now) && !commands.is_paused(&other, reason, now));
+}
+
 /// What is decided about a broken node of a reservation that is used up.
 fn of_reservation(pool: &Value, labels: &Value, gate: bool) -> String {
+    of_reservation_among(&full_reservation(), pool, labels, gate)
+}
+
+/// As [`of_reservation`], with other types.
+fn of_reservation_among(types: &Types, pool: &Value, labels: &Value, gate: bool) -> String {
     let budgets = json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}});
     let mut pool = reserved_pool(pool);
     merge(&mut pool, &budgets);
@@ -175,7 +192,8 @@ fn of_reservation(pool: &Value, labels: &Value, gate: bool) -> String {
     let state = state_of(Provider::Aws, &[vec![pool], node].concat());
     let mut settings = Settings::default();
     settings.gates.terminate_first_repair = gate;
-    let decision = decide(&state, &full_reservation(), settings, now());
+    settings.gates.static_capacity = true;
+    let decision = decide(&state, types, settings, now());
     let command = decision.commands.first().map(|it| it.short_text(&it.candidates[0]));
     let notice = decision.notices.first().map(|it| it.message.split(" =>").next().unwrap().to_owned());
     command.or(notice).unwrap_or_default()
@@ -189,13 +207,36 @@ fn a_broken_node_that_holds_what_its_successor_needs_goes_first_if_the_gate_is_o
     assert_eq!(of_reservation(&dynamic, &none, false), blocked);
     let stale = json!({"karpenter.sh/capacity-type": "on-demand"});
     assert_eq!(of_reservation(&dynamic, &stale, true), blocked);
+    // Its share of the limits is its successor's, too.
+    let limited = json!({"spec": {"limits": {"nodes": "1"}}});
+    assert_eq!(of_reservation(&limited, &none, true), "terminate-first: [n1]");
+    assert_eq!(of_reservation(&limited, &none, false), blocked);
+}
+
+/// Changes of a pool that is ready and has one node.
+fn fixed(limits: &Value) -> Value {
+    let ready = json!([{"type": "Ready", "status": "True", "reason": "Ready", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    json!({"spec": {"replicas": 1, "limits": limits}, "status": {"conditions": ready}})
+}
+
+#[test]
+fn a_broken_node_of_a_static_pool_stays_while_nobody_knows_whether_its_reservations_are_full() {
+    let unknown = Types::new();
+    let full = fixed(&json!({"nodes": "1"}));
+    let logged = Logged::start();
+    assert_eq!(of_reservation_among(&unknown, &full, &json!({}), true), "");
+    let message = "skipping repair candidate, failed checking capacity reservations";
+    let error = "the instance types of the NodePool are not known";
+    assert_eq!(logged.with(message), [format!("ERROR message={message} Node=n1 error={error}")]);
+    // Where no node goes first, nobody has to know.
+    let text = "static NodePool is at its node limit and cannot stage a replacement";
+    assert_eq!(of_reservation_among(&unknown, &full, &json!({}), false), text);
 }
 
 #[test]
 fn a_broken_node_of_a_static_pool_goes_first_if_it_holds_the_reservation() {
-    let ready = json!([{"type": "Ready", "status": "True", "reason": "Ready", "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
-    let fixed = json!({"spec": {"replicas": 1}, "status": {"conditions": ready}});
+    let fixed = fixed(&json!({}));
     assert_eq!(of_reservation(&fixed, &json!({}), true), "terminate-first: [n1]");
     let other = json!({"karpenter.k8s.aws/capacity-reservation-id": "cr-2"});
     let text = "static NodePool's capacity reservations are full and cannot stage a replacement";

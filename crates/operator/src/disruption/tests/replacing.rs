@@ -63,6 +63,7 @@ fn a_drifted_node_goes_once_its_replacement_is_up() {
     assert_eq!(cluster.claims().len(), 1);
     assert!(told(&cluster, "Disrupting Node: Drifted") && told(&cluster, "Disrupting NodeClaim: Drifted"));
     let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&DISRUPTION_QUEUE_FAILURES, &["replace", "drifted", ""]), None);
     assert_eq!(metrics.value(&DISRUPTION_DECISIONS, &["replace", "drifted", ""]), Some(1.0));
     let by_pool = ["default", "replace", "drifted", ""];
     assert_eq!(metrics.value(&DISRUPTION_DECISIONS_BY_NODEPOOL, &by_pool), Some(1.0));
@@ -99,6 +100,29 @@ fn a_replacement_that_never_comes_up_is_given_up_after_ten_minutes_and_deleted()
     assert!(!is_tainted(&cluster, "n1"));
     assert_eq!(cluster.claims().len(), 1);
     assert!(!cluster.context.cluster.read().is_marked("kwok://n1"));
+}
+
+#[test]
+fn a_replacement_on_which_only_the_pods_that_stay_were_expected_goes() {
+    for waits in [false, true] {
+        let mut cluster = drifting("100%", &["n1"]);
+        run(&mut cluster, 5);
+        let [new] = new_claims(&cluster).try_into().unwrap();
+        let id = format!("kwok://{new}");
+        cluster.patch(&format!("{CLAIMS}/{new}/status"), &json!({"status": {"providerID": id}}));
+        cluster.apply(&pod_asking("waits", "", "1").to_string());
+        run(&mut cluster, 9 * 60 + 50);
+        // So does the provisioner while it sees the node as leaving.
+        let until = cluster.context.now() + jiff::SignedDuration::from_secs(60);
+        cluster.context.cluster.update(|state| {
+            state.nominate(&id, until);
+            let name = if waits { "waits" } else { "on-n1" };
+            state.record_claim(&::cluster::state::Key::new("default", name), &new);
+        });
+        run(&mut cluster, 20);
+        assert!(!is_tainted(&cluster, "n1"));
+        assert_eq!(new_claims(&cluster).len(), usize::from(waits), "{waits}");
+    }
 }
 
 #[test]

@@ -12,10 +12,10 @@ use cloud::Instance;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+use crate::text::truncated;
+
 /// For how long it is remembered what was launched for a claim, should its status not be written.
 const REMEMBERED: Duration = Duration::from_hours(1);
-/// How long a message is at most, in bytes.
-const LONGEST_MESSAGE: usize = 1024;
 
 /// What was launched for which claim. Without it, a failed write would launch a second instance.
 #[derive(Debug, Default)]
@@ -107,14 +107,6 @@ pub(super) fn failure(error: &cloud::Error) -> Failure {
     }
 }
 
-/// A message that is not too long; characters are never cut in two.
-pub(super) fn truncated(message: &str) -> String {
-    if message.len() <= LONGEST_MESSAGE {
-        return message.to_owned();
-    }
-    format!("{}...", &message[..message.floor_char_boundary(LONGEST_MESSAGE - 3)])
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -184,15 +176,6 @@ mod tests {
         ] {
             assert_eq!(failure(&error), expected);
         }
-    }
-
-    #[test]
-    fn long_messages_are_cut_between_characters() {
-        assert_eq!(truncated("short"), "short");
-        let cut = truncated(&"ä".repeat(1000));
-        assert_eq!((cut.len(), cut.ends_with("ä...")), (1023, true));
-        assert_eq!(truncated(&"a".repeat(1024)).len(), 1024);
-        assert_eq!(truncated(&"a".repeat(1025)).len(), 1024);
     }
 
     #[test]

@@ -283,6 +283,51 @@ fn it_is_forgotten_when_the_pool_changes_and_when_pods_have_run_in_it_for_a_minu
 }
 
 #[test]
+fn pods_that_ran_in_the_pool_before_prove_nothing() {
+    let (mut tried, cluster) = spoiled();
+    let old = pod("b", "n2", &json!({"status": {"startTime": "2025-12-31T00:00:00Z"}}));
+    let cluster = cluster.node("n2", "{}").with(old);
+    assert!(!goes(&mut tried, &cluster));
+    assert!(!goes(&mut tried, &cluster.after(29)));
+}
+
+/// Why no node is replaced by one that could become some type, for a pod.
+fn refused(tried: &Tried, cluster: &Cluster, pod: &str, of: &str) -> Option<String> {
+    let mut new = claim_for(&[pod], &[of]);
+    new.pool = Arc::clone(cluster.state().node_pools.named("p").unwrap());
+    tried.refuses(&cluster.state(), &new, &LabelSets::for_provider(Provider::Kwok), cluster.now)
+}
+
+#[test]
+fn nobody_is_moved_to_nodes_that_are_spoiled_for_all() {
+    let (mut tried, cluster) = spoiled();
+    let alone = json!({"metadata": {"ownerReferences": []}});
+    let cluster = cluster.node("n2", "{}").with(pod("b", "n2", &alone));
+    assert_eq!(refused(&tried, &cluster, "b", TYPE), None, "nobody knows yet");
+    assert!(!goes(&mut tried, &cluster));
+    let why = "node \"n1\" of NodePool \"p\" was launched for pods and does not take them: it has taints that it \
+               was not launched with (spoiled); no other is replaced by one of that kind until one has taken pods";
+    assert_eq!(refused(&tried, &cluster, "b", TYPE).as_deref(), Some(why));
+    assert_eq!(refused(&tried, &cluster, "b", "c-8x-amd64-linux"), None);
+    assert!(refused(&tried, &cluster.clone().after(30 + 1799), "b", TYPE).is_some());
+    assert_eq!(refused(&tried, &cluster.clone().after(30 + 1800), "b", TYPE), None);
+    let changed = pool_object("p", &json!({"metadata": {"generation": 2}}));
+    assert_eq!(refused(&tried, &cluster.with(changed), "b", TYPE), None);
+}
+
+#[test]
+fn where_a_node_does_not_suit_some_pods_their_like_stay_where_they_are() {
+    let (mut tried, cluster) = (Tried::default(), Cluster::new());
+    launched(&mut tried, &cluster, "n1");
+    let alone = json!({"metadata": {"ownerReferences": []}});
+    let cluster = cluster.node("n1", "{}").node("n2", "{}").with(pod("b", "n2", &alone));
+    let cluster = cluster.with(pod("c", "n2", &json!({})));
+    assert!(!goes(&mut tried, &cluster));
+    let found = ["b", "c"].map(|name| refused(&tried, &cluster, name, TYPE).is_some());
+    assert_eq!(found, [false, true]);
+}
+
+#[test]
 fn no_more_is_remembered_than_a_thousand_kinds() {
     let (mut tried, mut cluster) = (Tried::default(), Cluster::new());
     let names: Vec<String> = (0..MOST + 10).map(|number| format!("a{number}")).collect();

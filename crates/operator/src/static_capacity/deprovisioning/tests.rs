@@ -107,6 +107,19 @@ fn claims_without_an_instance_go_first_then_nodes_without_pods_then_others() {
 }
 
 #[test]
+fn of_nodes_without_pods_those_go_first_that_never_took_any() {
+    // As after a restart, which forgets which of them was to be replaced by which.
+    let starting = json!({"metadata": {"name": "c-starting"}, "status": {"conditions": [
+        {"type": "Initialized", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+    ]}});
+    let mut objects = vec![static_pool(1, &json!({}))];
+    objects.extend(node_objects("a", "p", &json!({}), &json!({"metadata": {"name": "a-idle"}})));
+    objects.extend(node_objects("b", "p", &json!({}), &json!({"metadata": {"name": "b-idle"}})));
+    objects.extend(node_objects("c", "p", &json!({}), &starting));
+    assert_eq!(goes(&objects).unwrap(), ["c-starting", "a-idle"]);
+}
+
+#[test]
 fn nodes_that_have_only_daemons_or_finished_pods_are_empty() {
     let finished = json!({"status": {"phase": "Succeeded"}});
     let state = cluster(

@@ -13,7 +13,8 @@ fn step(objects: &[Value]) -> String {
 
 fn say(step: &Step) -> String {
     match step {
-        Step::Create(_, count) => format!("create {count}"),
+        Step::Create(Create { count, lacks_more: false, .. }) => format!("create {count}"),
+        Step::Create(Create { count, .. }) => format!("create {count} first"),
         other => format!("{other:?}"),
     }
 }
@@ -57,7 +58,12 @@ fn what_is_missing_is_created_and_nothing_else() {
         (3, 2, "create 1"),
         (3, 3, "Enough"),
         (3, 5, "Enough"),
-        (1000, 0, "create 1000"),
+        (500, 0, "create 500"),
+        (1000, 0, "create 500 first"),
+        (1000, 500, "create 500"),
+        (i64::MAX, 0, "create 500 first"),
+        (i64::MAX, 700, "create 300 first"),
+        (i64::MAX, 1000, "Wait"),
     ] {
         assert_eq!(
             step(&with_claims(static_pool(replicas, &json!({})), known)),

@@ -41,6 +41,15 @@ pub(super) fn of(
     all
 }
 
+/// What the name of a type says, and how many processors and how much memory it has: all that can be known of a type
+/// without asking EC2.
+pub fn of_name(name: &str, vcpus: i64, memory_mib: i64) -> Vec<Requirement> {
+    let mut all = name_parts(name).to_vec();
+    all.push(within(aws::INSTANCE_CPU, [vcpus.to_string()]));
+    all.push(within(aws::INSTANCE_MEMORY, [memory_mib.to_string()]));
+    all
+}
+
 fn place(class: &Class<'_>, zones: &BTreeSet<String>, region: &str) -> Vec<Requirement> {
     let both = || class.zones.iter().filter(|zone| zones.contains(zone.name));
     let ids: BTreeSet<&str> = both().map(|zone| zone.id).filter(|id| !id.is_empty()).collect();

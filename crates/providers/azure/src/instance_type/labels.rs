@@ -9,7 +9,7 @@ use cluster::instance_types::Offering;
 use super::Environment;
 use super::profile::{Family, Profile};
 use crate::requirements::{absent, maybe, within};
-use crate::sku::Sku;
+use crate::sku::{Size, Sku};
 
 /// The longest value of a label.
 const LONGEST: usize = 63;
@@ -45,6 +45,24 @@ fn of_offerings(offerings: &[Offering]) -> [Requirement; 4] {
             .collect();
         within(key, values)
     })
+}
+
+/// What the name of a size says, and how many processors and how much memory it has: all that can be known of a size
+/// without asking Azure. Nothing if the name does not follow the grammar.
+pub fn of_name(name: &str, vcpus: i64, memory_mib: i64) -> Vec<Requirement> {
+    let size = name.split_once('_').map_or(name, |(_, size)| size).parse::<Size>();
+    let Ok(size) = size.or_else(|_| name.parse()) else { return Vec::new() };
+    let (vcpus, memory) = (vcpus.to_string(), memory_mib.to_string());
+    vec![
+        within(azure::SKU_NAME, [name]),
+        within(azure::SKU_FAMILY, [size.family.as_str()]),
+        within(azure::SKU_SERIES, [size.series()]),
+        within(azure::SKU_VERSION, [size.version_number()]),
+        within(azure::SKU_CPU, [vcpus.as_str()]),
+        within(azure::AKS_SKU_CPU, [vcpus.as_str()]),
+        within(azure::SKU_MEMORY, [memory.as_str()]),
+        within(azure::AKS_SKU_MEMORY, [memory.as_str()]),
+    ]
 }
 
 fn of_size(sku: &Sku) -> Vec<Requirement> {

@@ -4,7 +4,7 @@ use api::names::metrics::{CONSOLIDATION_MOVES, CONSOLIDATION_SCORE};
 
 use super::super::balanced::{Totals, approves, moves};
 use super::*;
-use crate::disruption::decision::Measure;
+use crate::disruption::decision::{Cause, Measure};
 
 /// A change of a pool that weighs, of on-demand nodes.
 fn balanced() -> Value {
@@ -84,6 +84,45 @@ fn a_node_with_many_pods_is_not_worth_what_one_with_few_is() {
     let measured = measured(&decision);
     assert!(measured.contains(&"rejected p 0.321".to_owned()), "{measured:?}");
     assert!(measured.contains(&"approved p 3.375".to_owned()), "{measured:?}");
+}
+
+#[test]
+fn what_is_left_of_several_nodes_is_weighed_again() {
+    let all = |guarded: &[&str]| {
+        let mut all =
+            world(vec![usual("s-4", 4, 4.0)]).foreign("large", "8").node("n1", "s-4", OD, &["100m"; 20]);
+        for name in ["n2", "n3", "n4"] {
+            let change = protected(if guarded.contains(&name) { "true" } else { "false" });
+            all = all.node_of("p", name, ("s-4", OD), &["1"], &change, &json!({}));
+        }
+        all
+    };
+    let planned = all(&[]).decide(Consolidation::Multi).commands.remove(0);
+    assert_eq!(planned.candidates.len(), 4);
+    // Half of the price for 23 of 27 is enough, a quarter for 21 is not.
+    let left = all(&["n2", "n3"]).validate(Consolidation::Multi, &planned).unwrap();
+    assert_eq!(left.candidates.len(), 2);
+    let invalid = all(&["n2", "n3", "n4"]).validate(Consolidation::Multi, &planned).unwrap_err();
+    assert_eq!(invalid.cause, Cause::Churn);
+    assert_eq!(invalid.message, "validating candidates, what is left of them is not worth it");
+}
+
+#[test]
+fn pods_that_are_done_or_about_to_go_are_no_part_of_what_a_pool_would_cost_to_disrupt() {
+    let done = json!({"status": {"phase": "Succeeded"}});
+    let stops = json!({"metadata": {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}});
+    for change in [done, stops] {
+        // Whether the other node could go or not.
+        for guarded in ["true", "false"] {
+            let mut world = world(sizes()).foreign("large", "8").node("n1", "s-4", OD, &["1"]);
+            world = world.node_of("p", "n2", ("s-4", OD), &["1"], &protected(guarded), &json!({}));
+            for name in ["d1", "d2", "d3"] {
+                world = world.with(pod(name, "n2", "100m", &change));
+            }
+            let told = approved(&world.decide(Consolidation::Single));
+            assert!(told[0].ends_with("savings 50.0%, disruption 50.0%)"), "{told:?}");
+        }
+    }
 }
 
 #[test]
@@ -197,7 +236,7 @@ fn an_empty_node_goes_before_one_that_is_hardly_used() {
     merge(&mut pool, &json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}));
     let world = World::new(sizes(), &pool).node("n1", "s-4", OD, &["1"]).node("n2", "s-4", OD, &[]);
     let settings = Arc::new(Settings::default());
-    let found = crate::disruption::preview::preview(&world.state(), &world.types, &settings, world.now);
+    let found = crate::disruption::preview::preview(&world.state(), &world.types, &settings, None, world.now);
     let moves: Vec<_> = found.moves.iter().map(|it| (it.reason, it.nodes.join(" "))).collect();
     assert_eq!(moves, [("Empty", "n2".to_owned())]);
 }

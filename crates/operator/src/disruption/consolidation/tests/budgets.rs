@@ -59,13 +59,58 @@ fn where_a_budget_is_why_nothing_happens_there_is_another_look_soon() {
     }
 }
 
+/// Five nodes that could go, with a pod each, of which a budget lets so many go.
+fn sharing(allowed: i32) -> World {
+    let shared = json!({"spec": {"selector": {"matchLabels": {"on": null, "app": "a"}}}});
+    let mut budget = pod_budget("n1", allowed, &shared);
+    budget["spec"]["selector"]["matchLabels"].as_object_mut().unwrap().remove("on");
+    pools(1, 5, "100%").with(budget)
+}
+
 #[test]
 fn nodes_whose_pods_share_a_budget_do_not_drain_at_the_same_time() {
-    let shared = json!({"spec": {"selector": {"matchLabels": {"on": null, "app": "a"}}}});
-    let mut budget = pod_budget("n1", 2, &shared);
-    budget["spec"]["selector"]["matchLabels"].as_object_mut().unwrap().remove("on");
-    let world = pools(1, 5, "100%").with(budget);
-    assert_eq!(gone(&world.decide(Consolidation::Multi)), 2);
+    assert_eq!(gone(&sharing(2).decide(Consolidation::Multi)), 2);
+    for allowed in [1, 2] {
+        let single = sharing(allowed).decide(Consolidation::Single);
+        assert_eq!(i32::try_from(gone(&single)), Ok(allowed));
+    }
+}
+
+#[test]
+fn what_is_on_its_way_out_has_its_part_of_a_budget_of_pods() {
+    let mut world = sharing(1);
+    world.leaving.push("kwok://p0-0");
+    for method in [Consolidation::Multi, Consolidation::Single] {
+        assert!(world.decide(method).commands.is_empty(), "{method:?}");
+    }
+    // The budget may allow more at any time.
+    assert!(!world.decide(Consolidation::Single).nothing);
+    let mut world = sharing(2);
+    world.leaving.push("kwok://p0-0");
+    assert_eq!(done(&world.decide(Consolidation::Single)), ["delete p0-1"]);
+}
+
+#[test]
+fn a_node_with_more_pods_than_a_budget_lets_go_at_once_keeps_no_others() {
+    let mut world = World::on_demand(sizes()).foreign("large", "100").with(pod_budget("n1", 1, &json!({})));
+    world = world.node("n1", "s-8", OD, &[]).node("n2", "s-1", OD, &["1"]);
+    // Somebody creates them again, so that one after the other can go.
+    let owned = json!({"metadata": {"ownerReferences": [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": true}]}});
+    for name in ["n1-0", "n1-1"] {
+        world = world.with(pod(name, "n1", "1", &owned));
+    }
+    assert_eq!(world.single(), ["delete n1", "delete n2"]);
+}
+
+#[test]
+fn a_budget_of_pods_that_shrinks_meanwhile_is_obeyed() {
+    let planned = sharing(5).decide(Consolidation::Multi).commands.remove(0);
+    assert_eq!(planned.candidates.len(), 5);
+    for allowed in [1, 3] {
+        let valid = sharing(allowed).validate(Consolidation::Multi, &planned).unwrap();
+        assert_eq!(i32::try_from(valid.candidates.len()), Ok(allowed));
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn wishes_of_pods_keep_nodes_unless_they_are_not_read() {
     world.objects.retain(|it| it["metadata"]["name"] != "x" && it["metadata"]["name"] != "claim-x");
     assert_eq!(world.single(), [""; 0]);
     world.settings.preference_policy = runtime::settings::PreferencePolicy::Ignore;
-    assert_eq!(world.single(), ["delete n1", "delete n2"]);
+    assert_eq!(world.single(), ["delete n1", "delete n3"], "both pods are on the other one");
     // A large node may be replaced by a small one that is not what its pod wishes for.
     let wish = json!({"spec": {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 1, "preference": {"matchExpressions": [{"key": TYPE, "operator": "In", "values": ["s-8"]}]}}]}}}});
@@ -127,6 +127,26 @@ fn what_is_reserved_costs_least() {
     }
     // What is used up is no bargain.
     assert_eq!(on_aws(types(0), "m-4", "reserved", "2").single(), [""; 0]);
+}
+
+/// A change of a pool: what is reserved, or on demand.
+fn reserved_or_not() -> Value {
+    requiring(
+        &json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved", "on-demand"]}]),
+    )
+}
+
+#[test]
+fn a_place_in_a_reservation_is_a_bargain_for_one_node_only() {
+    // Two nodes that are full, of a type of which one more can be had out of a reservation.
+    let mut world = on_aws(vec![reserved("m-4", 4, 4.0, 1)], "m-4", OD, "4");
+    let class = world.objects[0]["spec"]["template"]["spec"]["nodeClassRef"].clone();
+    merge(&mut world.objects[0], &reserved_or_not());
+    let claim = json!({"spec": {"nodeClassRef": class}});
+    let world = world.node_of("p", "n2", ("m-4", OD), &["4"], &json!({}), &claim);
+    assert_eq!(world.single(), ["replace n1 -> reserved m-4"]);
+    // A pod that waits anyway takes it.
+    assert_eq!(world.with(waiting_pod("w", "4")).single(), [""; 0]);
 }
 
 /// A large node with a pod, in a cluster that keeps room for pods of one processor.

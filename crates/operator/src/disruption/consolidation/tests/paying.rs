@@ -21,8 +21,8 @@ fn a_node_that_replaced_others_is_not_replaced_before_it_has_paid_for_itself() {
     assert_eq!(world.single(), [""; 0]);
     assert_eq!(world.kept(), twice("n1", why));
     let (settings, state) = (Arc::new(world.settings.clone()), world.state());
-    let shown = preview(&state, &world.types, &settings, world.now);
-    assert_eq!(shown.kept["n1"], why);
+    let shown = preview(&state, &world.types, &settings, None, world.now);
+    assert_eq!(shown.kept["n1"].to_string(), why);
     assert_eq!(large().at("2026-01-01T01:15:00Z").single(), ["replace n1 -> on-demand s-2 s-4"]);
 }
 

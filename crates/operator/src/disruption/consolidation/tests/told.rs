@@ -6,8 +6,14 @@ use crate::disruption::methods;
 /// All that every method tells about nodes that it does not accept.
 fn all_told(world: &World) -> Vec<String> {
     let none = BTreeSet::new();
-    let look =
-        Look { types: &world.types, taken: &none, leaving: &none, costs: Costs::default(), now: world.now };
+    let look = Look {
+        types: &world.types,
+        taken: &none,
+        relied_on: &none,
+        leaving: &none,
+        costs: Costs::default(),
+        now: world.now,
+    };
     let methods = methods(world.settings.gates);
     let notices = glance(&world.state(), methods.iter().map(AsRef::as_ref), look).notices;
     let notices = notices.iter().filter(|it| it.event.reason == "Unconsolidatable");
@@ -92,7 +98,8 @@ fn a_node_that_keeps_room_for_a_buffer_is_in_no_command_unless_it_has_pods_of_it
     let types: Types = World::on_demand(sizes()).types;
     let goes = |state: &State| -> Vec<String> {
         let settings = Arc::new(Settings::default());
-        let preview = crate::disruption::preview::preview(state, &types, &settings, NOW.parse().unwrap());
+        let preview =
+            crate::disruption::preview::preview(state, &types, &settings, None, NOW.parse().unwrap());
         preview.moves.into_iter().flat_map(|each| each.nodes).collect()
     };
     let empty = World::on_demand(sizes()).node("n1", "s-4", OD, &[]);
