@@ -64,6 +64,11 @@ impl<'a> Budgets<'a> {
         })
     }
 
+    /// The budgets that have a say in whether a pod may be evicted.
+    pub fn holding(&self, pod: &Pod, now: Timestamp) -> impl Iterator<Item = &'a PodDisruptionBudget> {
+        self.selecting(pod).filter(move |budget| is_evictable(pod, now) && !lets_go(budget, pod))
+    }
+
     /// What keeps a pod where it is. What is not evicted is not blocked.
     pub fn blocked(&self, pod: &Pod, mode: Mode, now: Timestamp) -> Option<Blocked<'a>> {
         let budgets: Vec<_> = self.selecting(pod).collect();

@@ -35,6 +35,11 @@ pub trait Rules: Sync {
     /// Whether some candidates, by their places in the list, may go together, as far as budgets are concerned.
     fn may_go(&self, candidates: &[usize]) -> bool;
 
+    /// Whether a candidate may go together with others at all.
+    fn may_join(&self, _candidate: usize) -> bool {
+        true
+    }
+
     /// Whether a candidate may make way for a new node. One that only goes always may.
     fn may_be_replaced(&self, candidate: usize) -> bool;
 
@@ -261,7 +266,7 @@ fn delete_together(
 ) -> Option<Move> {
     let before = simulation.clone();
     let mut gone = Vec::new();
-    for index in open {
+    for index in open.iter().filter(|index| rules.may_join(**index)) {
         gone.push(*index);
         if !rules.may_go(&gone) || !delete(simulation, &all[*index]) {
             gone.pop();
@@ -335,7 +340,8 @@ fn replace_prefix(
 ) -> Option<Move> {
     let mut chosen: Vec<usize> = Vec::new();
     // Those that do not make way for a new node yet would keep all others.
-    for index in open.iter().filter(|index| rules.may_be_replaced(**index)) {
+    let may_be_chosen = |index: &&usize| rules.may_be_replaced(**index) && rules.may_join(**index);
+    for index in open.iter().filter(may_be_chosen) {
         let with: Vec<usize> = taken.iter().chain(&chosen).chain([index]).copied().collect();
         if chosen.len() < MOST_MERGED && rules.may_go(&with) {
             chosen.push(*index);

@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod batcher;
+pub(crate) mod counted;
 pub(crate) mod create;
 pub(crate) mod outcome;
 mod pass;
@@ -26,6 +27,7 @@ use crate::Context;
 use batcher::Batcher;
 pub(crate) use pass::options;
 pub use tried::Launches;
+pub(crate) use tried::Refusals;
 
 /// The provisioner and what wakes it.
 pub fn controllers(context: &Context) -> Vec<Controller> {

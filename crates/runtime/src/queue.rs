@@ -80,8 +80,16 @@ struct Inner {
     working: BTreeMap<Key, Work>,
     timers: BTreeSet<(Instant, Key)>,
     timer_of: BTreeMap<Key, Instant>,
-    failures: BTreeMap<Key, u32>,
+    failures: BTreeMap<Key, Failures>,
     arrivals: u64,
+}
+
+/// What went wrong with a key since it last went well.
+#[derive(Debug, Default)]
+struct Failures {
+    count: u32,
+    /// Whether its last wait was cut short.
+    hurried: bool,
 }
 
 /// A key that is looked at.
@@ -222,14 +230,17 @@ impl Queue {
     /// Looking at the key failed or was in vain; it is looked at again after its back-off.
     pub fn failed(&self, key: &Key) {
         let (mut inner, now) = (self.inner.lock(), Instant::now());
-        let failures = inner.failures.entry(key.clone()).or_default();
-        let mut wait = self.backoff.after(*failures);
-        *failures = failures.saturating_add(1);
         let work = inner.working.remove(key);
+        let failures = inner.failures.entry(key.clone()).or_default();
+        let mut wait = self.backoff.after(failures.count);
+        failures.count = failures.count.saturating_add(1);
         // What somebody else changed meanwhile may be what it takes, so it does not wait for long. What was written
-        // while the key was looked at is no reason to hurry: it would be written, and fail, again and again.
-        if work.as_ref().is_some_and(|work| work.news) {
-            wait = wait.min(NEWS);
+        // while the key was looked at is no reason to hurry: it would be written, and fail, again and again. Where the
+        // watch is faster than the answer to the write, that looks like somebody else's: nobody hurries twice in a row.
+        let has_news = work.as_ref().is_some_and(|work| work.news);
+        failures.hurried = has_news && !failures.hurried && wait > NEWS;
+        if failures.hurried {
+            wait = NEWS;
         }
         inner.add_at(key.clone(), now + wait);
         drop(inner);
@@ -459,6 +470,12 @@ mod tests {
         queue.failed(&a);
         let a = queue.next().await;
         assert_eq!(start.elapsed().as_millis(), 1000);
+        // Nobody hurries twice in a row.
+        let start = Instant::now();
+        queue.add(key("a"));
+        queue.failed(&a);
+        let a = queue.next().await;
+        assert_eq!(start.elapsed().as_secs(), 1000);
         // Nothing has changed since.
         let start = Instant::now();
         queue.failed(&a);

@@ -117,6 +117,11 @@ impl Command {
         self.reason.0 == DisruptionReason::Underutilized
     }
 
+    /// Whether limits have a say in what it launches.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.replacements.iter().any(|launch| launch.new.pool.spec.limits.is_some())
+    }
+
     /// How many pods must move.
     pub(crate) fn pod_count(&self) -> usize {
         self.candidates.iter().map(|candidate| candidate.pods.len()).sum()

@@ -159,7 +159,7 @@ impl Method for Consolidation {
             let wrong = "validating candidates, what is left of them is not worth it";
             return Err(Invalid::new(Cause::Churn, wrong));
         }
-        command.destinations = check(scene, &command)?;
+        command.destinations = check(scene, &mut command)?;
         if let Some(better) = self.better(&command, scene, candidates, left) {
             (command.candidates, command.destinations) = (better.candidates, better.destinations);
         }
@@ -179,8 +179,12 @@ fn keep_within_pod_budgets(
     let rules = Rules::new(candidates, budgets, scene, &totals, Allowed::Deletions);
     let places: BTreeMap<&str, usize> = candidates.iter().map(Candidate::name).zip(0..).collect();
     let mut going = Vec::new();
+    let is_alone = command.candidates.len() == 1;
     command.candidates.retain(|candidate| {
         let Some(index) = places.get(candidate.name()) else { return false };
+        if !is_alone && !rules.may_join(*index) {
+            return false;
+        }
         going.push(*index);
         let goes = rules.may_go(&going);
         if !goes {
@@ -200,19 +204,23 @@ fn is_worth(scene: &Scene, command: &Command, candidates: &[Candidate]) -> bool 
 }
 
 /// Whether what was decided is still possible, and which nodes would take the pods.
-fn check(scene: &Scene, command: &Command) -> Result<Vec<Nominated>, Invalid> {
+fn check(scene: &Scene, command: &mut Command) -> Result<Vec<Nominated>, Invalid> {
     let all: Vec<&Candidate> = command.candidates.iter().collect();
     let simulated = scene.without(&all, &Ask { consolidation: true, ..Ask::default() });
     if !simulated.is_complete() {
         let wrong = format!("validating command, {}", simulated.summary());
         return Err(Invalid::new(Cause::Scheduling, wrong));
     }
-    let wrong = match (&*command.replacements, &*simulated.launches) {
+    let wrong = match (&mut *command.replacements, &*simulated.launches) {
         ([], []) => None,
         ([planned], [now]) => {
             let known: BTreeSet<&String> = now.new.types.iter().collect();
             let gone = planned.new.types.iter().filter(|name| !known.contains(name)).count();
-            (gone > 0).then(|| "replacement instance types are no longer possible".to_owned())
+            planned.confirm(now);
+            match gone {
+                0 => scene.refusal(std::slice::from_ref(planned)),
+                _ => Some("replacement instance types are no longer possible".to_owned()),
+            }
         }
         (planned, now) => Some(format!("{} new nodes are needed, not {}", now.len(), planned.len())),
     };
@@ -258,15 +266,15 @@ impl Consolidation {
             nodes,
             totals: &totals,
             relied: BTreeSet::new(),
+            is_temporary: false,
             decision,
         };
-        let constrained = match self {
+        match self {
             Self::Multi => search.multi(&mut oracle, scene, budgets),
             Self::Single => search.single(&mut oracle, scene, budgets),
-        };
-        let mut decision = search.decision;
-        // A budget may allow more at any time.
-        decision.nothing = decision.commands.is_empty() && !constrained;
+        }
+        let Search { mut decision, is_temporary, .. } = search;
+        decision.nothing = decision.commands.is_empty() && !is_temporary;
         decision
     }
 
@@ -313,14 +321,15 @@ struct Search<'c> {
     totals: &'c Totals,
     /// Nodes that take the pods of others.
     relied: BTreeSet<NodeId>,
+    /// Whether something kept nodes that may be over at any time, though nothing tells.
+    is_temporary: bool,
     decision: Decision,
 }
 
 impl Search<'_> {
-    /// Several nodes at once. Returns whether a budget kept something from being tried.
-    fn multi(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
+    /// Several nodes at once.
+    fn multi(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) {
         let rules = Rules::new(self.candidates, budgets, scene, self.totals, self.allowed);
-        let constrained = rules.is_constrained();
         let moves = consolidate::merge(&mut oracle.simulation().clone(), &self.nodes, &rules);
         for each in moves {
             self.take(oracle, scene, budgets, &each.candidates, &rules);
@@ -329,11 +338,10 @@ impl Search<'_> {
         if let Some((chosen, savings)) = rules.refused().filter(|_| self.decision.commands.is_empty()) {
             self.tell_scores(&chosen, savings);
         }
-        constrained
     }
 
-    /// One node at a time. Returns whether a budget kept something from being done.
-    fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) -> bool {
+    /// One node at a time.
+    fn single(&mut self, oracle: &mut Oracle<'_>, scene: &Scene, budgets: &mut Budgets) {
         let mut rules = Rules::new(self.candidates, budgets, scene, self.totals, self.allowed);
         let threads = threads(self.nodes.len(), NODES_PER_THREAD);
         let built = oracle.built();
@@ -344,16 +352,15 @@ impl Search<'_> {
             threads,
             |simulation, _, verdict| Found::new(built, simulation, verdict),
         );
-        let mut constrained = false;
         for (index, found) in found.into_iter().enumerate() {
             let candidate = &self.candidates[index];
             match found {
                 Found::Goes if !rules.may_go(&[index]) => {
-                    constrained = true;
                     let is_held = budgets.get(candidate.pool_name()).is_none_or(|budget| budget.left() == 0);
                     let why = if is_held {
                         Stay::held(candidate, budgets, self.method.reason())
                     } else {
+                        self.is_temporary = true;
                         Stay::Silent(POD_BUDGETS.to_owned())
                     };
                     self.decision.keep(candidate, why);
@@ -377,7 +384,6 @@ impl Search<'_> {
                 }
             }
         }
-        constrained
     }
 
     /// Makes nodes go, with what that takes, unless that is not possible after what was decided before; whether it is.
@@ -398,6 +404,15 @@ impl Search<'_> {
         let verdict = consolidate::examine(oracle.simulation(), &self.nodes, chosen, rules, false);
         let price = chosen.iter().map(|index| self.candidates[*index].price).sum();
         let Some(savings) = verdict.savings(price) else { return false };
+        if let Verdict::Replace(claim) = &verdict
+            && let Some(why) = oracle.launch(claim).and_then(|launch| scene.refusal(&[launch]))
+        {
+            self.is_temporary = true;
+            for index in chosen {
+                self.decision.keep(&self.candidates[*index], Stay::Blocked(sentence(&why)));
+            }
+            return false;
+        }
         self.tell_scores(chosen, savings);
         let nodes: Vec<_> = chosen.iter().map(|index| self.nodes[*index].node).collect();
         let question = Question { saving: true, ..Question::without(&nodes) };

@@ -67,8 +67,6 @@ impl Method for Drift {
         for candidate in candidates {
             let Some(budget) = budgets.get_mut(candidate.pool_name()).filter(|budget| budget.left() > 0)
             else {
-                // A budget may allow more at any time.
-                decision.nothing = false;
                 decision.keep(&candidate, Stay::held(&candidate, budgets, self.reason()));
                 continue;
             };
@@ -82,6 +80,12 @@ impl Method for Drift {
             }
             match place(oracle.get_or_insert_with(|| scene.oracle()), &candidate) {
                 Ok((simulated, kind)) => {
+                    if let Some(why) = scene.refusal(&simulated.launches) {
+                        // That may be over at any time.
+                        decision.nothing = false;
+                        decision.keep(&candidate, Stay::Blocked(sentence(&why)));
+                        continue;
+                    }
                     budget.take();
                     let command = Command::after(self, vec![candidate], simulated, scene.now);
                     decision.commands.push(Command { kind, ..command });

@@ -83,8 +83,7 @@ impl Method for Emptiness {
             decision.keep(candidate, Stay::held(candidate, budgets, self.reason()));
         }
         if chosen.is_empty() {
-            // A budget may allow more at any time.
-            decision.nothing = held_back.is_empty();
+            decision.nothing = true;
         } else {
             decision.commands.push(Command::delete(self, chosen, scene.now));
         }

@@ -1,5 +1,6 @@
 //! A node that would have to be launched, and what it would cost.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::labels::LabelSets;
@@ -7,7 +8,11 @@ use api::names::labels;
 use api::names::values::capacity_type;
 use api::shared::{Operator, Requirement};
 use cluster::instance_types::{InstanceType, Wanted};
+use cluster::state::State;
+use runtime::Error;
 
+use super::scene::Scene;
+use crate::provisioner::counted::Counted;
 use crate::provisioner::outcome::NewClaim;
 
 /// A node that would have to be launched.
@@ -18,12 +23,23 @@ pub(crate) struct Launch {
     /// What its pool chooses from; nothing if the claim leaves the choice to the cloud.
     pub(crate) catalogue: Arc<[InstanceType]>,
     sets: Arc<LabelSets>,
+    counted: Counted,
 }
 
 impl Launch {
     /// A launch of a planned claim.
-    pub(crate) fn new(new: NewClaim, catalogue: Arc<[InstanceType]>, sets: Arc<LabelSets>) -> Self {
-        Self { new, catalogue, sets }
+    pub(crate) fn new(new: NewClaim, catalogue: Arc<[InstanceType]>, scene: &Scene) -> Self {
+        Self { new, catalogue, sets: Arc::clone(scene.sets()), counted: scene.counted().clone() }
+    }
+
+    /// It was looked at again, and is still possible.
+    pub(crate) fn confirm(&mut self, again: &Self) {
+        self.counted = again.counted.clone();
+    }
+
+    /// Fails if somebody else has launched nodes since it was planned that may be just what limits allowed.
+    pub(crate) fn check_limits(&self, state: &State, own: &BTreeSet<Box<str>>) -> Result<(), Error> {
+        self.counted.check(state, self.pool(), own)
     }
 
     /// Which labels there are.

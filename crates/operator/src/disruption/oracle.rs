@@ -9,7 +9,7 @@ use cluster::snapshot::{Built, Origin};
 use cluster::state::Watched as _;
 use engine::consolidate::{self, Candidate as Node, Unplaced as Why};
 use engine::model::{NodeId, PodId, ReservationId};
-use engine::solve::{Answer, Question, Simulation};
+use engine::solve::{Answer, PlannedClaim, Question, Simulation};
 use engine::text::Texts;
 
 use super::candidate::Candidate;
@@ -122,17 +122,19 @@ impl<'s> Oracle<'s> {
     pub(crate) fn simulated(&mut self, answer: &Answer) -> Simulated {
         let unplaced = consolidate::unplaced(&self.simulation, answer);
         let unplaced = unplaced_pods(self.built, &mut self.simulation, &unplaced);
-        let Self { scene, built, simulation, .. } = self;
-        let launches = answer.claims.iter().filter_map(|claim| {
-            let pool = scene.pools().get(&built.snapshot.pools[claim.pool.index()].name)?;
-            let new = outcome::new_claim(built, simulation.universe(), claim, pool, scene.sets());
-            let types = scene.types().get(pool.metadata.name.as_deref().unwrap_or_default());
-            let types = types.map_or_else(|| Arc::from([]), Arc::clone);
-            Some(Launch::new(new, types, Arc::clone(scene.sets())))
-        });
-        let launches = launches.collect();
-        let destinations = outcome::on_nodes(built, answer.places.iter().copied());
+        let launches = answer.claims.iter().filter_map(|claim| self.launch(claim)).collect();
+        let destinations = outcome::on_nodes(self.built, answer.places.iter().copied());
         Simulated { launches, unplaced, destinations }
+    }
+
+    /// What a planned claim means for the cluster.
+    pub(crate) fn launch(&mut self, claim: &PlannedClaim) -> Option<Launch> {
+        let Self { scene, built, simulation, .. } = self;
+        let pool = scene.pools().get(&built.snapshot.pools[claim.pool.index()].name)?;
+        let new = outcome::new_claim(built, simulation.universe(), claim, pool, scene.sets());
+        let types = scene.types().get(pool.metadata.name.as_deref().unwrap_or_default());
+        let types = types.map_or_else(|| Arc::from([]), Arc::clone);
+        Some(Launch::new(new, types, scene))
     }
 }
 

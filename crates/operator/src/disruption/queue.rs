@@ -166,11 +166,10 @@ impl Commands {
 
     async fn begin(&self, mut command: Command) -> Result<Entry, Error> {
         let context = &self.context;
-        let before = self.others(&command);
         reserve(context, &command.replacements)?;
         let mut marked = self.mark_all(&mut command).await;
         if marked.is_ok()
-            && let Err(error) = check_growth(&before, &self.others(&command))
+            && let Err(error) = self.check_limits(&command)
         {
             self.release_candidates(&command).await;
             marked = Err(error);
@@ -199,9 +198,9 @@ impl Commands {
         Ok(Entry { command: Arc::new(command), replacements })
     }
 
-    /// The claims of pools with limits for which a command launches nodes, but for those of commands, and whether they
-    /// are being launched. What commands launch together was planned together.
-    fn others(&self, command: &Command) -> BTreeMap<Box<str>, bool> {
+    /// Fails if somebody else has launched nodes since it was decided what limits allow: then decisions were made side
+    /// by side, of which only one may be right. What commands launch together was planned together.
+    fn check_limits(&self, command: &Command) -> Result<(), Error> {
         let own: BTreeSet<Box<str>> = {
             let inner = self.inner.lock();
             let claims = inner.commands.values().flat_map(|entry| &entry.replacements);
@@ -209,15 +208,7 @@ impl Commands {
             claims.chain(inner.created.iter().cloned()).collect()
         };
         let state = self.context.cluster.read();
-        let limited = |pool: &&str| state.node_pools.named(pool).is_some_and(|it| it.spec.limits.is_some());
-        let pools: BTreeSet<&str> = command.replacements.iter().map(Launch::pool).filter(limited).collect();
-        let claims = pools.into_iter().flat_map(|pool| state.claims_of_pool(pool));
-        let launching = state.sync(self.context.now()).launching;
-        let named = claims.filter_map(|claim| {
-            let name = claim.metadata.name.as_deref().filter(|name| !own.contains(*name))?;
-            Some((name.into(), launching.iter().any(|it| Arc::ptr_eq(it, claim))))
-        });
-        named.collect()
+        command.replacements.iter().try_for_each(|launch| launch.check_limits(&state, &own))
     }
 
     /// Taints all nodes and says why. Where nothing is launched, those that cannot be tainted are left out.
@@ -230,6 +221,9 @@ impl Commands {
         let Some(error) = marked.iter().find_map(|marked| marked.as_ref().err().cloned()) else {
             return Ok(());
         };
+        for (candidate, _) in command.candidates.iter().zip(&marked).filter(|(_, marked)| marked.is_err()) {
+            self.inner.lock().pauses.unmarked(candidate, reason, context.now());
+        }
         let is_useless = marked.iter().all(Result::is_err) || !command.replacements.is_empty();
         let mut is_marked = marked.iter().map(Result::is_ok);
         let (kept, left): (Vec<_>, Vec<_>) = std::mem::take(&mut command.candidates)
@@ -285,18 +279,6 @@ impl Commands {
         let now = self.context.now();
         self.inner.lock().pauses.failed(command, now);
     }
-}
-
-/// Fails if somebody else has launched nodes for pools with limits since it was decided what these allow: then
-/// decisions were made side by side, of which only one may be right.
-fn check_growth(before: &BTreeMap<Box<str>, bool>, now: &BTreeMap<Box<str>, bool>) -> Result<(), Error> {
-    // Nothing is decided while claims are being launched.
-    let fresh = before.iter().find(|(_, is_launching)| **is_launching);
-    let fresh = fresh.or_else(|| now.iter().find(|(name, _)| !before.contains_key(*name)));
-    let Some((name, _)) = fresh else { return Ok(()) };
-    Err(Error::Other(format!(
-        "limits must be looked at again, another node is being launched (NodeClaim={name})"
-    )))
 }
 
 /// Sets room aside for the claims of pools with a fixed number of nodes.

@@ -12,16 +12,18 @@ mod waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::conditions::HasConditions;
 use api::names::conditions::node_claim::{CONSOLIDATABLE, DRIFTED, INITIALIZED};
 use api::names::controllers::DISRUPTION;
 use api::names::metrics::{DISRUPTION_ELIGIBLE_NODES, DISRUPTION_EVALUATION_DURATION};
+use api::names::values::CONSOLIDATION_MULTI;
 use cluster::costs::Costs;
 use cluster::state::{Change, Key, Object, State};
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::{BoxFuture, join, join_all};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use runtime::Error;
@@ -37,7 +39,6 @@ use super::queue::Commands;
 use super::scene::Scene;
 use super::{Method, budget, leftovers};
 use crate::catalogue::Types;
-use crate::text::sentence;
 use crate::wiring::Wiring;
 use crate::{Context, catalogue};
 use idle::Idle;
@@ -58,6 +59,10 @@ struct Run {
     waits: Mutex<Waits>,
     /// When each method last found nothing, and in what.
     idle: Mutex<Vec<Option<Idle>>>,
+    /// Whether the last run began something that was due.
+    has_begun_due: AtomicBool,
+    /// Pools in which nodes were to go together, which came to nothing: single ones have a turn first.
+    single_first: Mutex<BTreeSet<Box<str>>>,
     runs: Mutex<Runs>,
 }
 
@@ -93,16 +98,29 @@ impl Run {
         };
         let mut failure = leftovers::clean_up(&self.context, &leftovers).await.err();
         let types = catalogue::of_all(&self.context).await;
+        // What is due is begun one after the other, which may take a while. Nodes that are broken, drifted or empty do
+        // not wait for all of it.
+        if self.has_begun_due.swap(false, Ordering::Relaxed) {
+            match self.ask_all(types.clone(), |method| !method.settles()).await {
+                Ok(Some(again)) => return Ok(again),
+                Ok(None) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
         match self.validate_due(&types).await {
             Ok(false) => {}
-            Ok(true) => return Ok(Again::After(Duration::ZERO)),
+            Ok(true) => {
+                self.has_begun_due.store(true, Ordering::Relaxed);
+                return Ok(Again::After(Duration::ZERO));
+            }
             Err(error) => failure = Some(error),
         }
-        match self.ask_all(types).await {
+        match self.ask_all(types, |_| true).await {
             Ok(Some(again)) => return Ok(again),
             Ok(None) => {}
             Err(error) => failure = Some(error),
         }
+        self.single_first.lock().clear();
         match failure {
             Some(error) => Err(error),
             None => Ok(Again::After(self.rest())),
@@ -115,8 +133,8 @@ impl Run {
         due.map_or(INTERVAL, |due| self.context.clock.until(due).min(INTERVAL))
     }
 
-    /// Lets the methods decide, one after the other; when to go on, if anything was begun or cannot be now.
-    async fn ask_all(&self, types: Types) -> Result<Option<Again>, Error> {
+    /// Lets methods decide, one after the other; when to go on, if anything was begun or cannot be now.
+    async fn ask_all(&self, types: Types, is_asked: fn(&dyn Method) -> bool) -> Result<Option<Again>, Error> {
         let mut failure = None;
         let mut position = 0;
         'anew: loop {
@@ -124,6 +142,10 @@ impl Run {
                 return Ok(Some(Again::After(UNSYNCED)));
             };
             while position < self.methods.len() {
+                if !is_asked(&*self.methods[position]) {
+                    position += 1;
+                    continue;
+                }
                 match self.ask(position, &mut pass).await {
                     Ok(Asked::Nothing) => position += 1,
                     Ok(Asked::Begun) => return Ok(Some(Again::After(Duration::ZERO))),
@@ -204,7 +226,7 @@ impl Run {
         let labels = [method.reason().lower(), method.consolidation_type()];
         let elapsed = start.elapsed().as_secs_f64();
         self.context.metrics.observe(&DISRUPTION_EVALUATION_DURATION, &labels, elapsed);
-        let commands = self.worth_while(asked?);
+        let commands = asked?;
         if commands.is_empty() {
             return Ok(Asked::Nothing);
         }
@@ -241,6 +263,10 @@ impl Run {
             unsettled.extend(self.waits.lock().unsettled_pools());
             candidates.retain(|it| !unsettled.contains(it.pool_name()));
         }
+        if method.consolidation_type() == CONSOLIDATION_MULTI {
+            let single_first = self.single_first.lock();
+            candidates.retain(|it| !single_first.contains(it.pool_name()));
+        }
         self.tell_coverage(&**method, candidates.len(), eligible);
         let idle = Idle::new((pass.seen, pass.now), &candidates, &budgets, &pass.leaving, &pass.types);
         let is_idle = candidates.is_empty() || {
@@ -275,31 +301,28 @@ impl Run {
         }
         let (context, types, leaving) = (self.context.clone(), pass.types.clone(), pass.leaving.clone());
         let now = pass.now;
-        let scene =
-            compute(move || Scene::new(&context.cluster.read(), &types, &context.settings, &leaving, now));
+        let scene = compute(move || {
+            let refusals = context.launches.refusals(&context.cluster, now);
+            Scene::new(&context.cluster.read(), &types, &context.settings, &leaving, now).knowing(refusals)
+        });
         let scene = Arc::new(scene.await);
         pass.scene = Some(Arc::clone(&scene));
         scene
     }
 
-    /// Commands whose replacements are not known to refuse pods; users are told of the others.
-    fn worth_while(&self, commands: Vec<Command>) -> Vec<Command> {
-        let refused = |command: &Command| {
-            let (tried, state) = (self.context.launches.lock(), self.context.cluster.read());
-            let mut launches = command.replacements.iter();
-            launches.find_map(|it| tried.refuses(&state, &it.new, it.sets(), self.context.now()))
-        };
-        let is_worth_while = |command: &Command| {
-            let Some(why) = refused(command) else { return true };
-            let notices = command.candidates.iter().flat_map(|it| it.blocked_notices(&sentence(&why)));
-            notices.for_each(|notice| notice.publish(&self.context.events));
-            false
-        };
-        commands.into_iter().filter(is_worth_while).collect()
-    }
-
     async fn start(&self, commands: Vec<Command>) -> Result<(), Error> {
-        let started = join_all(commands.into_iter().map(|command| self.commands.start(command))).await;
+        let (limited, others): (Vec<_>, Vec<_>) = commands.into_iter().partition(Command::is_limited);
+        // Where there are limits, each must see what those before it have launched.
+        let one_by_one = async {
+            let mut started = Vec::new();
+            for command in limited {
+                started.push(self.commands.start(command).await);
+            }
+            started
+        };
+        let others = join_all(others.into_iter().map(|command| self.commands.start(command)));
+        let (mut started, others) = join(one_by_one, others).await;
+        started.extend(others);
         let is_any = started.iter().any(Result::is_ok);
         for error in started.into_iter().filter_map(Result::err) {
             if !is_any {
@@ -382,6 +405,8 @@ pub(super) fn controller(
         methods: methods.into(),
         commands,
         waits: Mutex::default(),
+        has_begun_due: AtomicBool::new(false),
+        single_first: Mutex::default(),
         runs: Mutex::default(),
     };
     Wiring::new(DISRUPTION, 1).on(queue, Arc::new(run))

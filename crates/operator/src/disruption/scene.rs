@@ -24,8 +24,9 @@ use super::launch::Launch;
 use super::oracle::Oracle;
 use crate::catalogue::{self, Types};
 use crate::managed::is_pool_managed;
-use crate::provisioner;
+use crate::provisioner::counted::Counted;
 use crate::provisioner::outcome::Nominated;
+use crate::provisioner::{self, Refusals};
 
 /// How a summary begins.
 pub(crate) const NOT_ALL: &str = "not all pods would schedule, ";
@@ -44,7 +45,10 @@ pub(crate) struct Scene {
     pools: BTreeMap<Box<str>, Arc<NodePool>>,
     /// Instances that are to take no pods of others, because they may go any moment.
     closed: BTreeSet<Box<str>>,
+    /// Which nodes are known to take no pods.
+    refusals: Refusals,
     built: OnceLock<Built>,
+    counted: OnceLock<Counted>,
     /// What is told of what was simulated.
     unplaced: Mutex<Option<usize>>,
 }
@@ -124,7 +128,9 @@ impl Scene {
             sets: Arc::new(sets),
             pools,
             closed: BTreeSet::new(),
+            refusals: Refusals::default(),
             built: OnceLock::new(),
+            counted: OnceLock::new(),
             unplaced: Mutex::default(),
             state,
         }
@@ -133,6 +139,22 @@ impl Scene {
     /// The same, where some instances take no pods of nodes that go to save money.
     pub(crate) fn closing(self, closed: BTreeSet<Box<str>>) -> Self {
         Self { closed, ..self }
+    }
+
+    /// The same, where some nodes are known to take no pods.
+    pub(crate) fn knowing(self, refusals: Refusals) -> Self {
+        Self { refusals, ..self }
+    }
+
+    /// Why it is in vain to launch nodes in place of others, if so: such nodes are known to take no pods.
+    pub(crate) fn refusal(&self, launches: &[Launch]) -> Option<String> {
+        let mut launches = launches.iter();
+        launches.find_map(|it| self.refusals.refuses(&self.state, &it.new, it.sets(), self.now))
+    }
+
+    /// What plans for pools with limits have counted.
+    pub(crate) fn counted(&self) -> &Counted {
+        self.counted.get_or_init(|| Counted::new(&self.state, self.now))
     }
 
     /// How many pods would stay without a place if nothing went, if anything was simulated since this was asked last.

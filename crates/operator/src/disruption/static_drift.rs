@@ -182,7 +182,7 @@ fn take(budget: &mut Budget, count: usize) {
 /// which its conditions say, gets none.
 pub(super) fn one_for_one(method: &dyn Method, scene: &Scene, candidate: Candidate) -> Option<Command> {
     let new = NewClaim::bare(Arc::clone(&candidate.pool), scene.sets()).ok()?;
-    let launch = Launch::new(new, Arc::from([]), Arc::clone(scene.sets()));
+    let launch = Launch::new(new, Arc::from([]), scene);
     let simulated = Simulated { launches: vec![launch], ..Simulated::default() };
     Some(Command::after(method, vec![candidate], simulated, scene.now))
 }

@@ -1,6 +1,6 @@
 //! One pass of the provisioner: looks at the cluster, decides, and carries out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -39,8 +39,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::batcher::Batcher;
+use super::counted::Counted;
 use super::create::{about, create, nominate};
-use super::outcome::{Outcome, Pending, ignored_pods, outcome};
+use super::outcome::{NewClaim, Outcome, Pending, ignored_pods, outcome};
 use super::wishes::Said;
 use crate::Context;
 use crate::capacity_buffer::room::{self, Placement};
@@ -102,8 +103,8 @@ impl Provisioner {
         let has_pools = !pools.is_empty();
         let types = catalogue::of(&self.context, pools.values()).await;
         let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
-        let (rooms, outcome) = self.decide(pools, types, &id).await;
-        let Some(outcome) = outcome else {
+        let (rooms, decided) = self.decide(pools, types, &id).await;
+        let Some((outcome, counted)) = decided else {
             self.keep_rooms(&rooms, &Placement::default()).await;
             return Ok(());
         };
@@ -117,11 +118,21 @@ impl Provisioner {
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
         let reason = PROVISIONED;
-        let creating = join_all(outcome.claims.iter().map(|claim| create(&self.context, claim, reason)));
+        let outgrown = self.outgrown(&outcome, &counted);
+        let claims = outcome.claims.iter().filter(|claim| !outgrown.contains_key(pool_name(claim)));
+        let creating = join_all(claims.map(|claim| create(&self.context, claim, reason)));
         let (created, ()) = join(creating, self.keep_rooms(&rooms, &outcome.placement)).await;
-        let failed: Vec<String> =
-            created.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+        let failed = outgrown.into_values().chain(created.into_iter().filter_map(Result::err));
+        let failed: Vec<String> = failed.map(|error| error.to_string()).collect();
         if failed.is_empty() { Ok(()) } else { Err(Error::Other(failed.join("; "))) }
+    }
+
+    /// Pools for which somebody else has launched nodes since it was decided what their limits allow.
+    fn outgrown<'o>(&self, outcome: &'o Outcome, counted: &Counted) -> BTreeMap<&'o str, Error> {
+        let state = self.context.cluster.read();
+        let pools: BTreeSet<&str> = outcome.claims.iter().map(pool_name).collect();
+        let checked = pools.into_iter().map(|pool| (pool, counted.check(&state, pool, &BTreeSet::new())));
+        checked.filter_map(|(pool, checked)| Some((pool, checked.err()?))).collect()
     }
 
     /// Notes where the room is that buffers keep, and tells.
@@ -138,9 +149,9 @@ impl Provisioner {
         pools: BTreeMap<Box<str>, Arc<NodePool>>,
         types: Types,
         id: &str,
-    ) -> (Vec<Room>, Option<Outcome>) {
+    ) -> (Vec<Room>, Option<(Outcome, Counted)>) {
         let context = self.context.clone();
-        let (looked, rooms) = {
+        let (looked, rooms, counted) = {
             let context = context.clone();
             let types = types.clone();
             compute(move || look(&context, &types)).await
@@ -173,7 +184,7 @@ impl Provisioner {
         context.metrics.remove(&SCHEDULER_UNFINISHED_WORK, &labels);
         let left = decided.pending.len() + decided.deferred + decided.placement.failed;
         context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
-        (rooms, Some(decided))
+        (rooms, Some((decided, counted)))
     }
 
     /// Says which pods cannot be helped, whatever nodes there were.
@@ -307,6 +318,11 @@ fn count(number: usize) -> f64 {
     number as f64
 }
 
+/// The pool of a planned claim.
+fn pool_name(claim: &NewClaim) -> &str {
+    claim.pool.metadata.name.as_deref().unwrap_or_default()
+}
+
 /// The NodePools that may get new nodes.
 fn ready_pools(state: &State) -> BTreeMap<Box<str>, Arc<NodePool>> {
     let mut ready = BTreeMap::new();
@@ -324,8 +340,9 @@ fn ready_pools(state: &State) -> BTreeMap<Box<str>, Arc<NodePool>> {
     ready
 }
 
-/// The cluster as it is now, and the room that buffers keep. Pools without types have no part in it.
-fn look(context: &Context, types: &Types) -> (Built, Vec<Room>) {
+/// The cluster as it is now, the room that buffers keep, and what counts in limits. Pools without types have no part in
+/// it.
+fn look(context: &Context, types: &Types) -> (Built, Vec<Room>, Counted) {
     let now = context.now();
     let mut options = snapshot::Options::new(context.provider(), &[]);
     options.instance_types = InstanceTypes::ByPool(types);
@@ -334,7 +351,8 @@ fn look(context: &Context, types: &Types) -> (Built, Vec<Room>) {
     let rooms = rooms(&state);
     options.rooms = &rooms;
     let built = snapshot::build(&*state, &options, now);
-    (built, rooms)
+    let counted = Counted::new(&state, now);
+    (built, rooms, counted)
 }
 
 /// How places for pods are looked for.

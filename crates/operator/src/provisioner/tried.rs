@@ -9,7 +9,7 @@
 //! Whatever is of another kind stays allowed: another pool; another zone, say, where the pods ask for that; and another
 //! type where the node was too small. It is forgotten when the pods, or the pool, change or when pods run in the pool.
 //!
-//! Nodes are not replaced either by what does not take their pods: see [`Tried::refuses`].
+//! Nodes are not replaced either by what does not take their pods: see [`Refusals::refuses`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +28,7 @@ use cluster::state::State;
 use cluster::state_node::StateNode;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
+use runtime::Cluster;
 
 use super::outcome::{NewClaim, Outcome, Pending};
 use crate::node_claim::label;
@@ -114,6 +115,14 @@ impl Launches {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Tried> {
         self.0.lock()
     }
+
+    /// What is known to take no pods, as the cluster is now.
+    pub(crate) fn refusals(&self, cluster: &Cluster, now: Timestamp) -> Refusals {
+        // Everybody else asks for the cluster while holding this, so nobody asks the other way round.
+        let mut tried = self.lock();
+        tried.forget(&cluster.read(), now);
+        tried.refusals()
+    }
 }
 
 /// What was launched for pods, and in vain.
@@ -122,6 +131,10 @@ pub(crate) struct Tried {
     launches: BTreeMap<Box<str>, Launch>,
     refusals: BTreeMap<Kind, Refusal>,
 }
+
+/// Which nodes are known to take no pods, for those who decide whether to drain others for such nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refusals(Arc<BTreeMap<Kind, Refusal>>);
 
 /// What has become of a claim.
 enum Fate {
@@ -231,35 +244,9 @@ impl Tried {
         }
     }
 
-    /// Why nodes of a kind are not worth draining others for, if so: they did not take pods like those that are to
-    /// move, or are spoiled for whomever. Nothing is urgent there: whoever waits for a node tries again, and until
-    /// that went well nobody else follows.
-    pub(crate) fn refuses(
-        &self,
-        state: &State,
-        new: &NewClaim,
-        sets: &LabelSets,
-        now: Timestamp,
-    ) -> Option<String> {
-        if self.refusals.is_empty() {
-            return None;
-        }
-        let mut wanted = Wanted::new(&new.claim.spec.requirements, sets).ok()?;
-        let pods: Vec<&Arc<Pod>> = new.pods.iter().filter_map(|pod| state.pods.get(&pod.key)).collect();
-        let known = self.refusals.iter().find(|((of, pool, type_), refusal)| {
-            let is_like = |pod: &&Arc<Pod>| kin(pod) == *of && same(&refusal.pod.spec, &pod.spec);
-            refusal.is_remembered(now)
-                && type_.is_none()
-                && new.pool.metadata.name.as_deref() == Some(&**pool)
-                && version(&new.pool) == refusal.pool
-                && (refusal.for_all || pods.iter().any(is_like))
-                && wanted.admits(&refusal.labels)
-        });
-        let ((_, pool, _), Refusal { node, cause, .. }) = known?;
-        Some(format!(
-            "node {node:?} of NodePool {pool:?} was launched for pods and does not take them: {cause}; no other is \
-             replaced by one of that kind until one has taken pods"
-        ))
+    /// What is known to take no pods.
+    pub(crate) fn refusals(&self) -> Refusals {
+        Refusals(Arc::new(self.refusals.clone()))
     }
 
     /// Looks at what has become of claims whose pods need yet another node.
@@ -317,24 +304,38 @@ impl Tried {
     }
 
     /// Forgets what is long ago, what is of a pool that has changed, and pods that run by now. Those that ran before
-    /// prove nothing: their nodes may be older than what is wrong.
+    /// prove nothing: their nodes may be older than what is wrong. Where others run on newer nodes, or on the very node
+    /// that took nobody, it is not spoiled for all.
     fn forget(&mut self, state: &State, now: Timestamp) {
+        self.launches.retain(|name, _| state.node_claims.named(name).is_some());
         if self.refusals.is_empty() {
             return;
         }
         let remembered: BTreeSet<&Kin> = self.refusals.keys().map(|(kin, ..)| kin).collect();
         let mut settled = BTreeMap::<(Kin, Box<str>), Timestamp>::new();
+        let mut usable = BTreeSet::<Kind>::new();
         for pod in state.pods.values().filter(|pod| is_reschedulable(pod)) {
             let Some(started) = pod.status.start_time.as_ref().map(|start| start.0) else { continue };
             let Some(node) = state.nodes.named(&pod.spec.node_name) else { continue };
+            if now.duration_since(started) < SETTLED {
+                continue;
+            }
+            let pool = node.metadata.labels.text(labels::NODEPOOL);
+            let proves = |(of, refusal): &(&Kind, &Refusal)| {
+                let is_newer =
+                    node.metadata.creation_timestamp.as_ref().is_some_and(|at| at.0 >= refusal.since);
+                *of.1 == *pool && started >= refusal.since && (is_newer || refusal.node == node.metadata.name)
+            };
+            usable.extend(self.refusals.iter().filter(proves).map(|(kind, _)| kind.clone()));
             let kin = kin(pod);
-            if now.duration_since(started) >= SETTLED && remembered.contains(&kin) {
-                let pool = node.metadata.labels.text(labels::NODEPOOL).into();
-                let last = settled.entry((kin, pool)).or_insert(started);
+            if remembered.contains(&kin) {
+                let last = settled.entry((kin, pool.into())).or_insert(started);
                 *last = started.max(*last);
             }
         }
-        self.refusals.retain(|(kin, pool, _), refusal| {
+        self.refusals.retain(|kind, refusal| {
+            let (kin, pool, _) = kind;
+            refusal.for_all &= !usable.contains(kind);
             let current = state.node_pools.named(pool);
             refusal.is_remembered(now)
                 && current.is_some_and(|pool| version(pool) == refusal.pool)
@@ -382,6 +383,39 @@ impl Tried {
         Some(format!(
             "node {node:?} of NodePool {pool:?} was launched for it and does not take it: {cause}; nothing of that \
              kind is launched for it before {until}"
+        ))
+    }
+}
+
+impl Refusals {
+    /// Why nodes of a kind are not worth draining others for, if so: they did not take pods like those that are to
+    /// move, or are spoiled for whomever. Nothing is urgent there: whoever waits for a node tries again, and until
+    /// that went well nobody else follows.
+    pub(crate) fn refuses(
+        &self,
+        state: &State,
+        new: &NewClaim,
+        sets: &LabelSets,
+        now: Timestamp,
+    ) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut wanted = Wanted::new(&new.claim.spec.requirements, sets).ok()?;
+        let pods: Vec<&Arc<Pod>> = new.pods.iter().filter_map(|pod| state.pods.get(&pod.key)).collect();
+        let known = self.0.iter().find(|((of, pool, type_), refusal)| {
+            let is_like = |pod: &&Arc<Pod>| kin(pod) == *of && same(&refusal.pod.spec, &pod.spec);
+            refusal.is_remembered(now)
+                && type_.is_none()
+                && new.pool.metadata.name.as_deref() == Some(&**pool)
+                && version(&new.pool) == refusal.pool
+                && (refusal.for_all || pods.iter().any(is_like))
+                && wanted.admits(&refusal.labels)
+        });
+        let ((_, pool, _), Refusal { node, cause, .. }) = known?;
+        Some(format!(
+            "node {node:?} of NodePool {pool:?} was launched for pods and does not take them: {cause}; no other is \
+             replaced by one of that kind until one has taken pods"
         ))
     }
 }

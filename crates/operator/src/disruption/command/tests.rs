@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::labels::LabelSets;
 use api::names::labels::{CAPACITY_TYPE, ZONE};
-use api::provider::Provider;
 use cluster::costs::Costs;
 use cluster::instance_types::{InstanceType, kwok};
 use serde_json::json;
 
 use super::*;
+use crate::catalogue::Types;
 use crate::disruption::Class;
 use crate::disruption::candidate::{Search, find};
 use crate::disruption::emptiness::Emptiness;
+use crate::disruption::scene::Scene;
 use crate::provisioner::outcome::NewClaim;
 use crate::testing::{node_objects, pod_object, pool, pool_object, state};
 
@@ -47,10 +47,10 @@ fn candidates(count: usize) -> Vec<Candidate> {
 
 /// A launch of one of some types, where labels have some values.
 fn launch(types: &[&str], restricted: &[(&str, &str)]) -> Launch {
-    let sets = Arc::new(LabelSets::for_provider(Provider::Kwok));
-    let mut new = NewClaim::bare(Arc::new(pool("p", &json!({}))), &sets).unwrap();
+    let scene = Scene::new(&state(&[]), &Types::new(), &Arc::default(), &BTreeSet::new(), now());
+    let mut new = NewClaim::bare(Arc::new(pool("p", &json!({}))), scene.sets()).unwrap();
     new.types = types.iter().map(|name| (*name).to_owned()).collect();
-    let mut launch = Launch::new(new, kwok::built_in().into(), sets);
+    let mut launch = Launch::new(new, kwok::built_in().into(), &scene);
     for (key, value) in restricted {
         launch.restrict(key, [*value]);
     }

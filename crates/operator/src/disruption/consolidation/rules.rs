@@ -61,7 +61,7 @@ impl<'r> Rules<'r> {
         let mut known = BTreeMap::<(&str, &str), usize>::new();
         let covered = candidates.iter().map(|candidate| {
             let mut covered = BTreeMap::<usize, i32>::new();
-            for budget in candidate.pods.iter().flat_map(|pod| of_pods.selecting(pod)) {
+            for budget in candidate.pods.iter().flat_map(|pod| of_pods.holding(pod, scene.now)) {
                 let position = *known.entry(key(budget)).or_insert_with(|| {
                     allowed.push(budget.status.disruptions_allowed);
                     allowed.len() - 1
@@ -73,7 +73,7 @@ impl<'r> Rules<'r> {
         let covered = covered.collect();
         let mut used = vec![0; allowed.len()];
         if !used.is_empty() {
-            let budgets = leaving_pods(scene.state()).flat_map(|pod| of_pods.selecting(pod));
+            let budgets = leaving_pods(scene.state()).flat_map(|pod| of_pods.holding(pod, scene.now));
             budgets.filter_map(|budget| known.get(&key(budget))).for_each(|position| used[*position] += 1);
         }
         let spot_to_spot = scene.settings().gates.spot_to_spot_consolidation;
@@ -97,13 +97,6 @@ impl<'r> Rules<'r> {
     /// What was last found not to be worth it, and what it would have saved.
     pub(super) fn refused(&self) -> Option<(Vec<usize>, f64)> {
         self.refused.lock().clone()
-    }
-
-    /// Whether some pool may lose so few nodes that they could not even be tried together. Where two cannot go, three
-    /// cannot, so that a larger budget would not help.
-    pub(super) fn is_constrained(&self) -> bool {
-        let count = |pool: usize| self.pools.iter().filter(|of| **of == pool).count();
-        self.left.iter().enumerate().any(|(pool, left)| count(pool).min(2) > *left)
     }
 }
 
@@ -144,6 +137,14 @@ impl consolidate::Rules for Rules<'_> {
             }
         }
         true
+    }
+
+    /// A node with more pods than a budget of pods lets go drains bit by bit, and would keep all others that drain with
+    /// it.
+    fn may_join(&self, candidate: usize) -> bool {
+        let fits =
+            |(budget, pods): &(usize, i32)| self.used[*budget].saturating_add(*pods) <= self.allowed[*budget];
+        self.covered[candidate].iter().all(fits)
     }
 
     fn may_be_replaced(&self, candidate: usize) -> bool {

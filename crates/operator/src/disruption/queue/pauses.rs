@@ -43,12 +43,17 @@ impl Pauses {
     pub(super) fn failed(&mut self, command: &Command, now: Timestamp) {
         self.0.retain(|_, pause| now.duration_since(pause.until) < FORGOTTEN);
         // Where nothing was to be launched, nothing was spent.
-        if command.is_consolidation() && command.replacements.is_empty() {
+        if command.replacements.is_empty() {
             return;
         }
         for subject in command.candidates.iter().filter_map(|it| subject(it, command.reason)) {
             self.pause(subject, command.reason, now);
         }
+    }
+
+    /// A node could not even be marked. Others can be.
+    pub(super) fn unmarked(&mut self, candidate: &Candidate, reason: Reason, now: Timestamp) {
+        self.pause(&candidate.provider_id, reason, now);
     }
 
     fn pause(&mut self, subject: &str, reason: Reason, now: Timestamp) {
@@ -64,7 +69,7 @@ impl Pauses {
     /// Nodes were disrupted as they should be.
     pub(super) fn succeeded(&mut self, command: &Command) {
         // That others were only deleted says nothing about what comes up.
-        if command.is_consolidation() && command.replacements.is_empty() {
+        if command.replacements.is_empty() {
             return;
         }
         for subject in command.candidates.iter().filter_map(|it| subject(it, command.reason)) {
@@ -74,7 +79,8 @@ impl Pauses {
 
     /// Whether a node is left alone.
     pub(super) fn is_paused(&self, candidate: &Candidate, reason: Reason, now: Timestamp) -> bool {
-        subject(candidate, reason).is_some_and(|subject| self.holds(subject, reason, now))
+        let subjects = [subject(candidate, reason), Some(&*candidate.provider_id)];
+        subjects.into_iter().flatten().any(|subject| self.holds(subject, reason, now))
     }
 
     fn holds(&self, subject: &str, reason: Reason, now: Timestamp) -> bool {

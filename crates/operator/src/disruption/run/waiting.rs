@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::names::metrics::DISRUPTION_FAILED_VALIDATIONS;
+use api::names::values::CONSOLIDATION_MULTI;
 use api::nodepool::DisruptionReason;
 use jiff::Timestamp;
 use runtime::Error;
@@ -110,18 +111,22 @@ impl Run {
                 Ok(Ok(command)) if has_others(&command, &before) => {
                     let due = self.context.now() + method.patience();
                     self.waits.lock().add(Waiting { method: position, command, due, is_second: true });
+                    continue;
                 }
                 Ok(Ok(command)) => {
                     let kept: BTreeSet<&str> = command.provider_ids().collect();
                     let lost = before.provider_ids().filter(|instance| !kept.contains(instance));
                     self.count_failed(&before, lost.count());
-                    match self.start(self.worth_while(vec![command])).await {
+                    match self.start(vec![command]).await {
                         Ok(()) => return Ok(true),
                         Err(error) => failure = Some(error),
                     }
                 }
                 Ok(Err(invalid)) => self.reject(&before, &invalid),
                 Err(error) => failure = Some(error),
+            }
+            if before.consolidation_type == CONSOLIDATION_MULTI {
+                self.single_first.lock().extend(before.pools().into_iter().map(Into::into));
             }
         }
         failure.map_or(Ok(false), Err)
@@ -143,12 +148,18 @@ impl Run {
         let validated = compute(move || {
             let now = context.now();
             let none = BTreeSet::new();
+            let refusals = context.launches.refusals(&context.cluster, now);
             let (scene, mut view) = {
                 let state = context.cluster.read();
                 let (taken, relied_on, leaving) = (&taken, &relied_on, &none);
                 let look = Look { types: &types, taken, relied_on, leaving, costs: costs(&context), now };
                 let view = glance(&state, [&*method], look).views.pop().unwrap_or_default();
-                (Scene::new(&state, &types, &context.settings, &none, now).closing(waiting), view)
+                (
+                    Scene::new(&state, &types, &context.settings, &none, now)
+                        .closing(waiting)
+                        .knowing(refusals),
+                    view,
+                )
             };
             if others == Others::Stay {
                 let planned: BTreeSet<&str> = command.provider_ids().collect();

@@ -295,7 +295,7 @@ fn pods_that_ran_in_the_pool_before_prove_nothing() {
 fn refused(tried: &Tried, cluster: &Cluster, pod: &str, of: &str) -> Option<String> {
     let mut new = claim_for(&[pod], &[of]);
     new.pool = Arc::clone(cluster.state().node_pools.named("p").unwrap());
-    tried.refuses(&cluster.state(), &new, &LabelSets::for_provider(Provider::Kwok), cluster.now)
+    tried.refusals().refuses(&cluster.state(), &new, &LabelSets::for_provider(Provider::Kwok), cluster.now)
 }
 
 #[test]
