@@ -127,12 +127,6 @@ fn what_is_reserved_costs_least() {
     }
     // What is used up is no bargain.
     assert_eq!(on_aws(types(0), "m-4", "reserved", "2").single(), [""; 0]);
-    // Nor does anybody save what it would cost.
-    for (left, saved) in [(3, 4.0 - 0.002), (0, 4.0 - 1.0)] {
-        let decision = on_aws(types(left), "m-4", OD, "2").decide(Consolidation::Single);
-        let found = decision.commands[0].savings();
-        assert!((found - saved).abs() < 1e-9, "{left} {found}");
-    }
 }
 
 /// A change of a pool: what is reserved, or on demand.
