@@ -120,3 +120,34 @@ pub fn single(requirement: &Requirement) -> Option<&str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use api::shared::Operator;
+
+    use super::*;
+
+    #[test]
+    fn a_reservation_can_be_launched_from_as_long_as_some_of_it_is_left() {
+        for (kind, available, left, expected) in [
+            (Some("reserved"), true, 1, true),
+            (Some("reserved"), true, 0, false),
+            (Some("reserved"), false, 1, false),
+            (Some("on-demand"), true, 0, true),
+            (Some("on-demand"), false, 0, false),
+            (None, true, 0, true),
+            (None, false, 1, false),
+        ] {
+            let requirements = kind.map(|kind| Requirement {
+                key: labels::CAPACITY_TYPE.to_owned(),
+                operator: Operator::In,
+                values: vec![kind.to_owned()],
+                min_values: None,
+            });
+            let requirements = requirements.into_iter().collect();
+            let offering =
+                Offering { requirements, available, reservation_capacity: left, ..Offering::default() };
+            assert_eq!(offering.is_launchable(), expected, "{kind:?} {available} {left}");
+        }
+    }
+}

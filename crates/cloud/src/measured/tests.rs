@@ -64,6 +64,7 @@ async fn calls_are_timed_and_failures_counted_by_kind_and_pool() {
     }
     cloud.get("kwok://a").await.unwrap_err();
     cloud.list().await.unwrap();
+    cloud.reboot(&claim, "operation").await.unwrap_err();
 
     let page = metrics.page();
     let expect = |line: &str| assert!(page.lines().any(|found| found == line), "no {line:?} in\n{page}");
@@ -71,6 +72,7 @@ async fn calls_are_timed_and_failures_counted_by_kind_and_pool() {
     expect(&format!("karpenter_cloudprovider_duration_seconds_sum{{{}}} 6", of("Create")));
     expect(&format!("karpenter_cloudprovider_duration_seconds_count{{{}}} 3", of("Create")));
     expect(&format!("karpenter_cloudprovider_duration_seconds_count{{{}}} 1", of("List")));
+    expect(&format!("karpenter_cloudprovider_duration_seconds_count{{{}}} 1", of("Reboot")));
     let failed = |method: &str, pool: &str| {
         let labels = ["", method, "kwok", "InsufficientCapacityError", pool];
         metrics.value(&names::CLOUDPROVIDER_ERRORS, &labels)
@@ -78,4 +80,5 @@ async fn calls_are_timed_and_failures_counted_by_kind_and_pool() {
     assert_eq!(failed("Create", "general"), Some(3.0));
     assert_eq!(failed("Get", ""), Some(1.0));
     assert_eq!(failed("List", ""), None);
+    assert_eq!(failed("Reboot", "general"), Some(1.0));
 }

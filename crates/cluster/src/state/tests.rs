@@ -113,6 +113,16 @@ fn what_pods_mean_for_their_node_follows_every_change_and_clones_have_their_own(
     state.observe(Seen::Applied(costly(2, "n")));
     assert_eq!(seen(&state, "n"), (2, 1, 4.0, 3.0));
     assert_eq!(seen(&before, "n"), (1, 0, 2.0, 1.0));
+    // what is written to the node and its claim changes nothing of it.
+    let spec = json!({"requirements": [], "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}});
+    for version in ["3", "4"] {
+        let metadata = json!({"name": "n", "uid": "u", "resourceVersion": version});
+        let node = json!({"metadata": metadata, "spec": {"providerID": "kwok://n"}});
+        state.observe(Seen::Applied(object(Kind::Node, &node)));
+        let claim = json!({"metadata": metadata, "spec": spec, "status": {"providerID": "kwok://n"}});
+        state.observe(Seen::Applied(object(Kind::NodeClaim, &claim)));
+        assert_eq!(seen(&state, "n"), (2, 1, 4.0, 3.0));
+    }
     state.observe(Seen::Applied(costly(3, "m")));
     assert_eq!((seen(&state, "n"), seen(&state, "m")), ((1, 0, 2.0, 1.0), (1, 1, 3.0, 2.0)));
     state.observe(Seen::Deleted(pod(4, "n")));

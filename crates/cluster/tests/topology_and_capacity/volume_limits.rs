@@ -254,4 +254,20 @@ fn a_node_has_the_limit_of_its_type_until_its_driver_names_one() {
     check(None, 2);
     check(Some(json!({"allocatable": {"count": 3}})), 3);
     check(Some(json!({})), 5);
+    // Nor does a claim that is launched and has no node yet attach more.
+    let mut world = with_type_limits(&[("one", &[("example.com/disk", 2)])], 5);
+    let room = json!({"cpu": "8", "memory": "16Gi", "pods": "10"});
+    world.add(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": {"name": "first", "labels": {
+            "karpenter.sh/nodepool": "default", "node.kubernetes.io/instance-type": "one"}},
+        "spec": {"requirements": [],
+            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}},
+        "status": {"providerID": "id-first", "capacity": room, "allocatable": room, "conditions": [
+            {"type": "Launched", "status": "True", "reason": "Launched", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    }));
+    let round = world.plan();
+    round.expect_all_placed();
+    assert_eq!(on_first(&round), 2);
 }

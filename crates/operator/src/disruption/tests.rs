@@ -63,6 +63,16 @@ mod decided {
         types: &Types,
         settings: Settings,
     ) -> (Decision, usize) {
+        by_types(method, state, (types, types), settings)
+    }
+
+    /// As [`by_settings`], where other types are known by the time that something is decided.
+    pub(super) fn by_types(
+        method: &dyn Method,
+        state: &State,
+        (types, later): (&Types, &Types),
+        settings: Settings,
+    ) -> (Decision, usize) {
         let none = BTreeSet::new();
         let look = Look {
             types,
@@ -73,7 +83,7 @@ mod decided {
             now: now(),
         };
         let mut view = glance(state, [method], look).views.remove(0);
-        let scene = Scene::new(state, types, &Arc::new(settings), &none, now());
+        let scene = Scene::new(state, later, &Arc::new(settings), &none, now());
         let decision = method.decide(&scene, view.candidates, &mut view.budgets);
         (decision, view.budgets.values().map(|budget| budget.left().min(1000)).sum())
     }
@@ -442,6 +452,12 @@ fn marks_that_nobody_needs_are_taken_back() {
     let mut starting = taint.clone();
     starting["metadata"] = UNINITIALIZED()["metadata"].clone();
     assert_eq!(left(&starting, &condition, &[]), (1, 0));
+    // What says why a node is booted again is nobody's leftover.
+    let mut rebooting = condition.clone();
+    let reboot = json!({"type": "Rebooting", "status": "True", "reason": "RebootIssued", "message": "",
+        "lastTransitionTime": NOW});
+    rebooting["status"]["conditions"].as_array_mut().unwrap().push(reboot);
+    assert_eq!(left(&json!({}), &rebooting, &[]), (0, 0));
     let state = one(&taint, &condition, &[]);
     let leftovers = leftovers::decide(&state, &BTreeSet::new());
     assert_eq!((&leftovers.nodes[0], &leftovers.claims[0]), (&Key::cluster("n1"), &Key::cluster("claim-n1")));

@@ -78,14 +78,19 @@ fn nodes_pods_and_pools_are_told_while_they_are_there() {
 fn a_pod_that_waits_is_told_to_wait() {
     let mut cluster = cluster();
     cluster.apply(&pod("a").to_string());
+    let mut asking = pod("b");
+    asking["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
+    cluster.apply(&asking.to_string());
     cluster.run_for(Duration::from_secs(65));
-    assert!(has(
-        &cluster,
-        "karpenter_pods_unbound_time_seconds{",
-        &["name=\"a\"", "dynamic_resources=\"false\""]
-    ));
+    for (name, dynamic) in [("a", "false"), ("b", "true")] {
+        let labels = [format!("name=\"{name}\""), format!("dynamic_resources=\"{dynamic}\"")];
+        let start = "karpenter_pods_unbound_time_seconds{";
+        assert!(has(&cluster, start, &labels.each_ref().map(String::as_str)), "{name}");
+    }
     assert!(has(&cluster, "karpenter_pods_unstarted_time_seconds{", &["name=\"a\""]));
-    cluster.delete("/api/v1/namespaces/default/pods/a");
+    for name in ["a", "b"] {
+        cluster.delete(&format!("/api/v1/namespaces/default/pods/{name}"));
+    }
     cluster.run_for(Duration::from_secs(5));
     assert!(lines(&cluster, "karpenter_pods_unbound_time_seconds{").is_empty());
 }

@@ -17,7 +17,7 @@ use testkit::World;
 use super::rank::{Write, plan};
 use super::writes::Writes;
 use crate::catalogue::Types;
-use crate::testing::{NODE_POOL, Operated, merge, node_objects, pod_object, pool_object, state};
+use crate::testing::{Logged, NODE_POOL, Operated, merge, node_objects, pod_object, pool_object, state};
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
@@ -140,6 +140,12 @@ fn pods_of_nodes_that_are_kept_say_nothing() {
     pinned.push(pod("bare", "c", ("apps/v1", "StatefulSet"), &json!({})));
     let mut blocked = marked(plain("d"), "7");
     blocked.push(pod("kept", "d", ("batch/v1", "Job"), &protected));
+    let mut budgeted = marked(plain("f"), "7");
+    budgeted[2]["metadata"]["labels"] = json!({"app": "f"});
+    budgeted.push(json!({
+        "kind": "PodDisruptionBudget", "metadata": {"name": "f", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "f"}}}, "status": {"disruptionsAllowed": 0},
+    }));
     check(
         &[
             marked(node("a", "p", &protected, &json!({})), "1"),
@@ -148,8 +154,9 @@ fn pods_of_nodes_that_are_kept_say_nothing() {
             blocked,
             // It says nothing already.
             node("e", "p", &protected, &json!({})),
+            budgeted,
         ],
-        &[("a", None), ("b", None), ("c", None), ("d", None)],
+        &[("a", None), ("b", None), ("c", None), ("d", None), ("f", None)],
     );
 }
 
@@ -199,6 +206,34 @@ fn budgets_of_each_pool_decide_how_many_are_ranked() {
     ]
     .into();
     assert_eq!(written(&state(&all)), expected);
+}
+
+#[test]
+fn drifted_nodes_and_others_are_ranked_within_the_budgets_of_their_reasons() {
+    for (reason, drifted, normal) in [("Drifted", None, Some(-1)), ("Underutilized", Some(-1), None)] {
+        let closed = json!({"budgets": [{"nodes": "0", "reasons": [reason]}, {"nodes": "100%"}]});
+        let mut all = vec![pool("p", &closed)];
+        all.extend(marked(node("d", "p", &json!({}), &condition("Drifted")), "9"));
+        all.extend(marked(plain("n"), "9"));
+        let expected = [("pod-d".to_owned(), drifted), ("pod-n".to_owned(), normal)].into();
+        assert_eq!(written(&state(&all)), expected, "{reason}");
+    }
+}
+
+#[test]
+fn nodes_that_are_kept_wait_until_there_is_time_for_them() {
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    for (ranked, is_written) in [(49, true), (50, false)] {
+        let mut all = vec![pool("p", &json!({}))];
+        all.extend(marked(node("a", "p", &protected, &json!({})), "9"));
+        // The last ones have drifted, and others have not.
+        for number in 0..ranked {
+            let claim = if number < 40 { json!({}) } else { condition("Drifted") };
+            all.extend(node(&format!("n{number:02}"), "p", &json!({}), &claim));
+        }
+        let written = written(&state(&all));
+        assert_eq!((written.len(), written.contains_key("pod-a")), (50, is_written));
+    }
 }
 
 #[test]
@@ -273,13 +308,21 @@ fn said(cluster: &Operated) -> Vec<String> {
 
 #[test]
 fn pods_are_told_once_a_minute_if_the_gate_is_on() {
+    let logged = Logged::start();
     let mut on = cluster(gated());
     on.run_for(Duration::from_secs(70));
     assert_eq!(said(&on), ["-1"]);
     assert_eq!(on.context.metrics.value(&POD_DELETION_COST_WRITES, &["updated"]), Some(1.0));
+    let looks = || {
+        ["completed node ranking", "no changes detected, skipping pod deletion cost update"]
+            .map(|text| logged.with(&format!("DEBUG message={text}")).len())
+    };
+    let [ranked, skipped] = looks();
     on.run_for(Duration::from_mins(20));
     assert_eq!(on.context.metrics.value(&POD_DELETION_COST_WRITES, &["updated"]), Some(1.0));
     assert_eq!(on.context.metrics.value(&POD_DELETION_COST_PENDING_NODES, &["default"]), None);
+    // Without a change, nodes are ranked every five minutes.
+    assert_eq!(looks(), [ranked + 4, skipped + 16]);
     let mut off = cluster(Settings::default());
     off.run_for(Duration::from_mins(3));
     assert_eq!(said(&off), ["-"]);

@@ -94,6 +94,22 @@ fn a_deadline_in_the_future_is_brought_forward_and_one_in_the_past_is_kept() {
 }
 
 #[test]
+fn a_broken_node_of_no_pool_is_told_of_the_whole_cluster() {
+    let mut world = start(true, true);
+    for name in ["b", "c"] {
+        world.add_node(name, &json!({"metadata": {"labels": {"karpenter.sh/nodepool": ""}}}));
+        break_node(&world, name);
+    }
+    world.pass(45 * 60);
+    let told = world.events("NodeRepairBlocked");
+    for name in ["b", "c"] {
+        assert!(!world.is_claim_gone(name));
+        let text = format!("{name}: more then 20% nodes are unhealthy in the cluster");
+        assert!(told.contains(&text), "{told:?}");
+    }
+}
+
+#[test]
 fn too_many_broken_nodes_stop_it_and_every_object_says_so() {
     let mut world = start(true, true);
     for name in ["b", "c"] {

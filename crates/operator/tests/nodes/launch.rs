@@ -74,6 +74,33 @@ fn a_claim_without_capacity_goes_at_once() {
 }
 
 #[test]
+fn only_pods_that_still_wait_are_told_that_there_is_no_capacity_and_not_all_at_once() {
+    let mut world = Operated::start();
+    let many: Vec<String> = (0..12).map(|number| format!("many-{number:02}")).collect();
+    for name in many.iter().map(String::as_str).chain(["done", "leaving"]) {
+        world.add_pod(name, "", &json!({}));
+    }
+    world.add_pod("bound", "elsewhere", &json!({}));
+    world.pass(2);
+    let path = |name: &str| format!("/api/v1/namespaces/default/pods/{name}");
+    world.patch(&format!("{}/status", path("done")), &json!({"status": {"phase": "Succeeded"}}));
+    world.patch(&path("leaving"), &json!({"metadata": {"finalizers": ["test/stays"]}}));
+    world.delete(&path("leaving"));
+    world.pass(1);
+    world.context.cluster.update(|state| {
+        for name in many.iter().map(String::as_str).chain(["bound", "done", "leaving"]) {
+            state.record_claim(&Key::new("default", name), "a");
+        }
+    });
+    world.cloud.create_failures.lock().push_back(Error::InsufficientCapacity("none left".to_owned()));
+    world.add_claim("a", &json!({}));
+    world.pass(2);
+    let told = world.events("InsufficientCapacityError");
+    assert!(told.iter().all(|text| text.starts_with("a: ") || text.starts_with("many-")), "{told:?}");
+    assert_eq!(told.len(), 1 + 10);
+}
+
+#[test]
 fn a_claim_whose_node_class_is_not_ready_goes_at_once() {
     let mut world = Operated::start();
     world.cloud.create_failures.lock().push_back(Error::NodeClassNotReady("not yet".to_owned()));

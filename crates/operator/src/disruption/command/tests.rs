@@ -165,3 +165,23 @@ fn the_node_and_its_claim_are_told() {
         "ConsolidationRejected n1: Consolidation rejected: delete: [n1] (part of 2-node consolidation)";
     assert_eq!(rejected[0], format!("{text}, reason: churn (savings: ${savings:.2})"));
 }
+
+#[test]
+fn a_reservation_that_is_used_up_does_not_make_a_new_node_cheaper() {
+    let usual = launch(&[TYPE], &[]).price();
+    assert!(usual > 0.0);
+    for (left, expected) in [(1, 0.0), (0, usual)] {
+        let mut types = kwok::built_in();
+        let offerings = &mut types.iter_mut().find(|it| it.name == TYPE).unwrap().offerings;
+        let mut reserved = offerings[0].clone();
+        let kind = reserved.requirements.iter_mut().find(|it| it.key == CAPACITY_TYPE).unwrap();
+        kind.values = vec!["reserved".to_owned()];
+        (reserved.price, reserved.reservation_capacity) = (0.0, left);
+        offerings.push(reserved);
+        let mut launch = launch(&[TYPE], &[]);
+        launch.catalogue = types.into();
+        let command = command(1, vec![launch]);
+        let saved = command.candidates[0].price - expected;
+        assert!((command.savings() - saved).abs() < 1e-9, "{left}");
+    }
+}

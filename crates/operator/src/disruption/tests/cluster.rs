@@ -154,6 +154,27 @@ fn nodes_stay_that_are_not_quiet_or_whose_pool_never_consolidates() {
 }
 
 #[test]
+fn another_reason_why_a_node_stays_is_told_at_once_and_the_same_is_not() {
+    //
+    let mut cluster = cluster("100%", &["n1"]);
+    let protected =
+        |value: Option<&str>| json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": value}}});
+    cluster.patch("/api/v1/nodes/n1", &protected(Some("true")));
+    run(&mut cluster, 40);
+    let mut pod: Value = serde_json::from_str(&pod("a", "n1")).unwrap();
+    crate::testing::merge(&mut pod, &protected(Some("true")));
+    cluster.apply(&pod.to_string());
+    cluster.patch("/api/v1/nodes/n1", &protected(None));
+    run(&mut cluster, 40);
+    let told = cluster.context.events.published();
+    let of_node = told.iter().filter(|it| &*it.reason == "DisruptionBlocked" && &*it.about.name == "n1");
+    let texts: Vec<&str> = of_node.map(|event| &*event.message).collect();
+    let first = "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation";
+    let second = "Pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod=default/a)";
+    assert_eq!(texts, [first, second]);
+}
+
+#[test]
 fn what_another_process_began_is_taken_back() {
     let mut cluster = cluster("0", &[]);
     let taints = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);

@@ -3,10 +3,18 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use ::cloud::{RepairAction, RepairPolicy};
+use api::names::controllers::DISRUPTION;
+use api::names::metrics::runtime::RECONCILE_ERRORS;
 use api::names::metrics::{DISRUPTION_DECISIONS, DISRUPTION_FAILED_VALIDATIONS};
+use runtime::Settings;
+use testkit::World;
 
 use super::cluster::{add_node, cluster_by, is_tainted, pod, pod_asking, run};
+use super::decided::drifted;
+use super::replacing::new_claims;
 use super::*;
+use crate::Context;
 use crate::disruption::budget::{Budget, Budgets};
 use crate::disruption::command::Command;
 use crate::disruption::consolidation::Consolidation;
@@ -14,9 +22,10 @@ use crate::disruption::decision::{Cause, Decision, Invalid};
 use crate::disruption::emptiness::Emptiness;
 use crate::disruption::queue::{self, Commands};
 use crate::disruption::scene::Scene;
+use crate::disruption::static_drift::one_for_one;
 use crate::disruption::stay::Stay;
-use crate::disruption::{Method, Reason, run as looping};
-use crate::testing::Operated;
+use crate::disruption::{Method, Reason, controllers, run as looping};
+use crate::testing::{FakeCloud, Logged, NODE_POOL, Operated};
 
 /// Consolidates so many nodes at a time, whatever is on them.
 #[derive(Default)]
@@ -26,6 +35,8 @@ struct Fake {
     asked: AtomicUsize,
     finds_nothing: AtomicBool,
     panics: AtomicBool,
+    /// It replaces each node by another one, at once, and that is all it does.
+    replaces: bool,
 }
 
 impl Method for Fake {
@@ -42,7 +53,7 @@ impl Method for Fake {
     }
 
     fn patience(&self) -> Duration {
-        Duration::from_secs(15)
+        if self.replaces { Duration::ZERO } else { Duration::from_secs(15) }
     }
 
     fn settles(&self) -> bool {
@@ -58,6 +69,10 @@ impl Method for Fake {
         assert!(!self.panics.load(Ordering::Relaxed), "on purpose");
         candidates.truncate(self.batch);
         candidates.retain(|it| budgets.get_mut(it.pool_name()).is_some_and(Budget::take));
+        if self.replaces && !self.finds_nothing.swap(true, Ordering::Relaxed) {
+            let commands = candidates.into_iter().map(|it| one_for_one(self, scene, it).unwrap());
+            return Decision { commands: commands.collect(), ..Decision::default() };
+        }
         let nothing = self.finds_nothing.load(Ordering::Relaxed);
         let commands = if nothing { vec![] } else { vec![Command::delete(self, candidates, scene.now)] };
         Decision { commands, nothing, ..Decision::default() }
@@ -242,8 +257,71 @@ fn a_method_that_fails_does_not_keep_the_others_from_working() {
     run(&mut cluster, 40);
     assert_eq!(cluster.claims().len(), 1);
     // It is asked again and again, but not all the time.
-    let asked = broken.asked.load(Ordering::Relaxed);
-    assert!((2..40).contains(&asked), "{asked}");
+    let asked = || broken.asked.load(Ordering::Relaxed);
+    assert!((2..40).contains(&asked()), "{}", asked());
+    // however long that lasts.
+    run(&mut cluster, 15 * 60);
+    let before = asked();
+    run(&mut cluster, 60);
+    assert!((5..=7).contains(&(asked() - before)), "{}", asked() - before);
+}
+
+#[test]
+fn a_command_that_cannot_be_begun_keeps_neither_the_others_nor_the_loop() {
+    // there is room for one of the two.
+    let fake = Arc::new(Fake { batch: 2, replaces: true, ..Fake::default() });
+    let mut cluster = Operated::by(|context| {
+        let (commands, queue) = Commands::new(context);
+        vec![
+            looping::controller(context, vec![fake], Arc::clone(&commands)),
+            queue::controller(context, commands, queue),
+        ]
+    });
+    let fixed =
+        "spec:\n  replicas: 2\n  limits: {nodes: 3}\n  disruption: {budgets: [{nodes: '100%'}]}\n  template";
+    cluster.apply(&NODE_POOL.replace("spec:\n  template", fixed));
+    for name in ["n1", "n2"] {
+        add_node(&cluster, name, &json!({}), &json!({}));
+    }
+    let logged = Logged::start();
+    run(&mut cluster, 30);
+    assert_eq!(["n1", "n2"].map(|name| is_tainted(&cluster, name)), [true, false]);
+    assert_eq!(new_claims(&cluster).len(), 1);
+    let line =
+        "ERROR message=failed to start a disruption error=nodepool node limit reached (NodePool=default)";
+    assert_eq!(logged.with("failed to start"), [line]);
+    assert_eq!(cluster.context.metrics.value(&RECONCILE_ERRORS, &[DISRUPTION]), Some(0.0));
+}
+
+#[test]
+fn broken_nodes_have_their_turn_before_all_others() {
+    let mut settings = Settings::default();
+    settings.gates.node_repair = true;
+    let mut cluster = Operated::with(World::new(1), settings, |context| {
+        let cloud = FakeCloud::default();
+        *cloud.policies.lock() = vec![RepairPolicy {
+            condition: "Bad",
+            status: "True",
+            reason_pattern: "",
+            toleration: Duration::ZERO,
+            termination_grace_period: None,
+            priority: 0,
+            action: RepairAction::Replace,
+        }];
+        controllers(&Context { cloud: Arc::new(cloud), ..context.clone() })
+    });
+    let one = "spec:\n  disruption: {budgets: [{nodes: '1'}]}\n  template";
+    cluster.apply(&NODE_POOL.replace("spec:\n  template", one));
+    // One that is empty, one that has drifted, and one that is broken.
+    add_node(&cluster, "a", &json!({}), &json!({}));
+    add_node(&cluster, "b", &json!({}), &drifted("2026-01-01T00:00:00Z"));
+    cluster.apply(&pod("of-b", "b"));
+    let bad = json!({"type": "Bad", "status": "True", "reason": "Because",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let conditions = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}, bad]}});
+    add_node(&cluster, "z", &conditions, &json!({"metadata": {"finalizers": ["test/stays"]}}));
+    run(&mut cluster, 60);
+    assert_eq!(["a", "b", "z"].map(|name| is_tainted(&cluster, name)), [false, false, true]);
 }
 
 #[test]

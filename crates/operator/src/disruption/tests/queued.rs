@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use api::names::metrics::{
+    DISRUPTION_DECISIONS, DISRUPTION_DECISIONS_BY_NODEPOOL, DISRUPTION_TERMINATE_FIRST,
+};
+use api::names::values::STATIC_AT_LIMIT;
 use embedded::faults::{Fault, Rule};
 use parking_lot::Mutex;
 use runtime::Settings;
@@ -15,7 +19,7 @@ use super::*;
 use crate::disruption::command::Command;
 use crate::disruption::drift::Drift;
 use crate::disruption::queue::{self, Commands};
-use crate::disruption::scene::{Ask, Scene};
+use crate::disruption::scene::{Ask, Scene, Simulated};
 use crate::disruption::static_drift::{StaticDrift, one_for_one};
 use crate::testing::{NODE_CLASS, Operated};
 
@@ -260,6 +264,24 @@ fn a_fixed_pool_gets_one_node_for_another_within_its_limit() {
     bring_up(&cluster, &new[0]);
     run(&mut cluster, 3);
     assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn a_node_that_goes_first_is_counted_with_why() {
+    let (mut cluster, commands) = fixed();
+    let scene = scene(&cluster);
+    let candidate = candidates(&scene, &["n1"]).remove(0);
+    let alone = Simulated::default();
+    let command = Command::terminate_first(&StaticDrift, candidate, alone, STATIC_AT_LIMIT, scene.now);
+    cluster.block_on(commands.start(command)).unwrap();
+    run(&mut cluster, 3);
+    assert!(new_claims(&cluster).is_empty() && cluster.claims().is_empty());
+    let value = |metric, labels: &[&str]| cluster.context.metrics.value(metric, labels);
+    let labels = ["default", "drifted", "static-at-limit"];
+    assert_eq!(value(&DISRUPTION_TERMINATE_FIRST, &labels), Some(1.0));
+    assert_eq!(value(&DISRUPTION_DECISIONS, &["terminate-first", "drifted", ""]), Some(1.0));
+    let labels = ["default", "terminate-first", "drifted", ""];
+    assert_eq!(value(&DISRUPTION_DECISIONS_BY_NODEPOOL, &labels), Some(1.0));
 }
 
 #[test]

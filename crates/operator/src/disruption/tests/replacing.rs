@@ -183,6 +183,17 @@ fn a_drifted_node_that_needs_no_replacement_is_counted_as_deleted() {
     assert!(cluster.get(&format!("{CLAIMS}/claim-n1")).is_none());
 }
 
+/// Lets time pass in which new claims get an instance, but no node.
+fn launched(cluster: &mut Operated, seconds: u64) {
+    for _ in 0..seconds {
+        for new in new_claims(cluster) {
+            let status = json!({"status": {"providerID": format!("kwok://{new}")}});
+            cluster.patch(&format!("{CLAIMS}/{new}/status"), &status);
+        }
+        run(cluster, 1);
+    }
+}
+
 #[test]
 fn what_budgets_allow_and_what_they_have_spent_is_told() {
     let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
@@ -197,17 +208,42 @@ fn what_budgets_allow_and_what_they_have_spent_is_told() {
         )
     };
     assert_eq!(told(&cluster), (Some(3.0), Some(0.0)));
-    for _ in 0..30 {
-        // New claims get an instance, but no node.
-        for new in new_claims(&cluster) {
-            let status = json!({"status": {"providerID": format!("kwok://{new}")}});
-            cluster.patch(&format!("{CLAIMS}/{new}/status"), &status);
-        }
-        run(&mut cluster, 1);
-    }
+    launched(&mut cluster, 30);
     assert_eq!(told(&cluster), (Some(3.0), Some(3.0)));
     let decided = cluster.context.metrics.value(&DISRUPTION_DECISIONS, &["replace", "drifted", ""]);
     assert_eq!((decided, new_claims(&cluster).len()), (Some(3.0), 3));
+}
+
+#[test]
+fn every_pool_is_told_what_its_own_budgets_allow_and_have_spent() {
+    let mut cluster = drifting("100%", &[]);
+    for (pool, budget) in [("p", "30%"), ("q", "1"), ("r", "0")] {
+        let disruption = format!("spec:\n  disruption: {{budgets: [{{nodes: '{budget}'}}]}}\n  template");
+        let text = crate::testing::NODE_POOL.replace("spec:\n  template", &disruption);
+        cluster.apply(&text.replace("metadata: {name: default}", &format!("metadata: {{name: {pool}}}")));
+        for number in 0..4 {
+            let mut node = node_objects(&format!("{pool}{number}"), pool, &json!({}), &drifted(SINCE));
+            for (object, version) in node.iter_mut().zip(["v1", "karpenter.sh/v1"]) {
+                object["apiVersion"] = version.into();
+                object["metadata"].as_object_mut().unwrap().remove("uid");
+                cluster.apply(&object.to_string());
+            }
+            cluster.apply(
+                &pod_asking(&format!("on-{pool}{number}"), &format!("{pool}{number}"), "3").to_string(),
+            );
+        }
+    }
+    let told = |cluster: &Operated| {
+        ["p", "q", "r"].map(|pool| {
+            let value = |metric| cluster.context.metrics.value(metric, &[pool, "drifted"]);
+            (value(&NODEPOOLS_ALLOWED_DISRUPTIONS), value(&NODEPOOLS_NODES_CONSUMING_BUDGETS))
+        })
+    };
+    run(&mut cluster, 2);
+    let none = Some(0.0);
+    assert_eq!(told(&cluster), [(Some(2.0), none), (Some(1.0), none), (none, none)]);
+    launched(&mut cluster, 30);
+    assert_eq!(told(&cluster), [(Some(2.0), Some(2.0)), (Some(1.0), Some(1.0)), (none, none)]);
 }
 
 /// A drifted node whose pods need a new node each.

@@ -1,13 +1,14 @@
 //! What is decided about drifted nodes of pools with a fixed number of nodes.
 
 use api::provider::Provider;
+use runtime::Settings;
 
-use super::decided::{by, drifted, shown};
+use super::decided::{by, by_types, drifted, shown};
 use super::drifting::{full_beside_another, full_reservation, reserved_node, reserved_pool};
 use super::*;
 use crate::disruption::decision::Decision;
 use crate::disruption::static_drift::StaticDrift;
-use crate::testing::state_of;
+use crate::testing::{Logged, state_of};
 
 const SINCE: &str = "2026-01-01T00:10:00Z";
 
@@ -132,6 +133,10 @@ fn a_pool_whose_reservations_are_used_up_lets_those_go_first_that_hold_them() {
     let text = "static NodePool's capacity reservations are full and cannot stage a replacement";
     let expected = ["terminate-first: [n2]".to_owned(), format!("n1: {text}"), format!("claim-n1: {text}")];
     assert_eq!(decide(&objects, true), expected);
+    // Where only one may go it is one that holds a place, whatever the names.
+    objects[0]["spec"]["disruption"]["budgets"] = json!([{"nodes": "1"}]);
+    assert_eq!(decide(&objects, true), ["terminate-first: [n2]"]);
+    objects[0]["spec"]["disruption"]["budgets"] = json!([{"nodes": "100%"}]);
     // Without the gate nobody looks at reservations.
     assert_eq!(decide(&objects, false).len(), 2);
     assert!(decide(&objects, false)[0].starts_with("replace: "));
@@ -147,4 +152,30 @@ fn a_pool_whose_reservations_are_used_up_lets_those_go_first_that_hold_them() {
     let elsewhere = json!([{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["nowhere"]}]);
     objects[0]["spec"]["template"]["spec"]["requirements"] = elsewhere;
     assert!(decide(&objects, true)[0].starts_with("replace: "));
+}
+
+#[test]
+fn a_pool_whose_types_nobody_knows_is_passed_over_and_others_are_not() {
+    let mut pool = reserved_pool(&ready());
+    crate::testing::merge(&mut pool, &json!({"spec": {"replicas": 1}}));
+    let mut objects = vec![pool.clone()];
+    objects.extend(reserved_node("n1", &json!({}), &[]));
+    pool["metadata"]["name"] = "q".into();
+    objects.push(pool);
+    let mut node = reserved_node("n2", &json!({"karpenter.sh/nodepool": "q"}), &[]);
+    node[1]["metadata"]["labels"]["karpenter.sh/nodepool"] = "q".into();
+    objects.extend(node);
+    let mut types = full_reservation();
+    types.insert("q".into(), Arc::clone(&types["p"]));
+    let later: Types = [("q".into(), Arc::clone(&types["q"]))].into();
+    let mut settings = Settings::default();
+    settings.gates.static_capacity = true;
+    settings.gates.terminate_first_drift = true;
+    let logged = Logged::start();
+    let state = state_of(Provider::Aws, &objects);
+    let (decision, _) = by_types(&StaticDrift, &state, (&types, &later), settings);
+    assert_eq!(shown(&decision), ["terminate-first: [n2]"]);
+    let message = "skipping static nodepool, failed checking capacity reservations";
+    let error = "the instance types of the NodePool are not known";
+    assert_eq!(logged.with(message), [format!("ERROR message={message} NodePool=p error={error}")]);
 }

@@ -162,24 +162,25 @@ fn only_what_may_be_bought_counts_as_saved() {
     assert_eq!(world.single(), [""; 0]);
 }
 
-/// A full node of each of two pools, and something larger for a price that has room for both.
+/// A full node of each of two pools, one three times as dear as the other, and something larger for a price that has
+/// room for both.
 fn two_pools(price: f64, of_other: &Value) -> World {
-    let world = world(vec![usual("s-2", 2, 2.0), usual("s-4", 4, price)]).pool("q", of_other);
-    let world = world.node("n1", "s-2", OD, &["2"]);
-    world.node_of("q", "n2", ("s-2", OD), &["2"], &json!({}), &json!({}))
+    let types = vec![usual("s-2", 2, 2.0), usual("s-3", 3, 6.0), usual("s-5", 5, price)];
+    let world = world(types).pool("q", of_other).node("n1", "s-2", OD, &["2"]);
+    world.node_of("q", "n2", ("s-3", OD), &["3"], &json!({}), &json!({}))
 }
 
 #[test]
 fn pools_share_what_is_saved_and_all_of_them_must_approve() {
-    let decision = two_pools(1.0, &balanced()).decide(Consolidation::Multi);
+    let decision = two_pools(2.0, &balanced()).decide(Consolidation::Multi);
     assert_eq!(decision.commands.len(), 1);
-    // 3 are saved, 1.5 for each, of 2.
+    // 6 are saved: 1.5 for the one, of 2, and 4.5 for the other, of 6.
     let text = "score 0.75 >= threshold 0.50 (k: 2, savings 75.0%, disruption 100.0%)";
     assert_eq!(approved(&decision), [format!("p: {text}"), format!("q: {text}")]);
     let counted = ["approved p Balanced 1", "approved q Balanced 1", "approved p 0.750", "approved q 0.750"];
     assert_eq!(measured(&decision), counted);
     // Too little for one that weighs is too little.
-    let decision = two_pools(3.0, &on_demand()).decide(Consolidation::Multi);
+    let decision = two_pools(6.0, &on_demand()).decide(Consolidation::Multi);
     assert!(decision.commands.is_empty() && approved(&decision).is_empty());
     let counted = ["rejected p Balanced 1", "rejected q WhenEmptyOrUnderutilized 1", "rejected p 0.250"];
     assert_eq!(measured(&decision), counted);
@@ -188,7 +189,7 @@ fn pools_share_what_is_saved_and_all_of_them_must_approve() {
 #[test]
 fn a_pool_that_approves_is_told_even_if_another_one_does_not() {
     // The node of p has many pods, and is a small part of its pool.
-    let mut crowded = two_pools(1.0, &balanced());
+    let mut crowded = two_pools(2.0, &balanced());
     crowded.objects.retain(|it| it["metadata"]["name"] != "n1-0");
     for number in 0..10 {
         crowded = crowded.with(pod(&format!("n1-{number}"), "n1", "200m", &json!({})));

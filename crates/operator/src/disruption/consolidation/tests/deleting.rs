@@ -108,6 +108,17 @@ fn pods_that_wait_in_vain_do_not_keep_anybody() {
 }
 
 #[test]
+fn pods_of_a_node_that_goes_anyway_and_have_no_place_do_not_keep_anybody() {
+    //
+    let picky = json!({"spec": {"nodeSelector": {"no-such-label": "x"}}});
+    let world = halves().node("n3", "s-4", OD, &["1"]).node("gone", "s-4", OD, &[]);
+    let mut world = world.with(pod("gone-0", "gone", "1", &picky));
+    world.leaving = vec!["kwok://gone"];
+    assert_eq!(world.single(), ["delete n1", "delete n3"]);
+    assert_eq!(world.multi(), ["delete n1 n2"]);
+}
+
+#[test]
 fn a_pool_that_is_broken_keeps_nobody() {
     let mut broken = halves().pool(
         "q",
