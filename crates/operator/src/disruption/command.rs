@@ -240,4 +240,4 @@ fn id<'a>(provider_ids: impl Iterator<Item = &'a str>, now: Timestamp) -> Box<st
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

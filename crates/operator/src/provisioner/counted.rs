@@ -50,3 +50,41 @@ impl Counted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{node_objects, pool_object, state};
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn what_was_launched_since_is_noticed_where_there_are_limits() {
+        let limits = json!({"spec": {"limits": {"nodes": "2"}}});
+        let mut objects = vec![pool_object("limited", &limits), pool_object("free", &json!({}))];
+        for pool in ["limited", "free"] {
+            objects.extend(node_objects(&format!("{pool}-1"), pool, &json!({}), &json!({})));
+        }
+        // One that is being launched has no size yet, so that nobody can have counted it.
+        let [_, mut launching] = node_objects("limited-2", "limited", &json!({}), &json!({}));
+        launching.as_object_mut().unwrap().remove("status");
+        launching["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let with = |more: &[serde_json::Value]| state(&[objects.as_slice(), more].concat());
+        let check = |counted: &Counted, state: &State, own: &[&str]| {
+            let own = own.iter().map(|name| (*name).into()).collect();
+            ["limited", "free"].map(|pool| counted.check(state, pool, &own).is_ok())
+        };
+        let counted = Counted::new(&with(&[]), now());
+        assert_eq!(check(&counted, &with(&[]), &[]), [true, true]);
+        let grown = with(std::slice::from_ref(&launching));
+        assert_eq!(check(&counted, &grown, &[]), [false, true]);
+        assert_eq!(check(&counted, &grown, &["claim-limited-2"]), [true, true]);
+        assert_eq!(check(&Counted::new(&grown, now()), &grown, &[]), [false, true]);
+        let other = node_objects("free-2", "free", &json!({}), &json!({}));
+        assert_eq!(check(&counted, &with(&other), &[]), [true, true]);
+    }
+}

@@ -420,6 +420,26 @@ impl Refusals {
     }
 }
 
+#[cfg(test)]
+impl Refusals {
+    /// What is known of a pool whose nodes somebody spoils.
+    pub(crate) fn of_pool(pool: &NodePool, now: Timestamp) -> Self {
+        let refusal = Refusal {
+            pod: Arc::default(),
+            pool: version(pool),
+            labels: Vec::new(),
+            node: "spoiled".into(),
+            cause: "it is spoiled".to_owned(),
+            for_all: true,
+            count: 1,
+            since: now,
+            until: now,
+        };
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        Self(Arc::new([(("".into(), name.into(), None), refusal)].into()))
+    }
+}
+
 /// Takes types out of a claim; whether enough are left.
 fn narrow(new: &mut NewClaim, avoided: &BTreeSet<Box<str>>) -> bool {
     let is_left = |name: &String| !avoided.contains(name.as_str());

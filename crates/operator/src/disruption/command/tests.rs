@@ -46,7 +46,7 @@ fn candidates(count: usize) -> Vec<Candidate> {
 }
 
 /// A launch of one of some types, where labels have some values.
-fn launch(types: &[&str], restricted: &[(&str, &str)]) -> Launch {
+pub(in crate::disruption) fn launch(types: &[&str], restricted: &[(&str, &str)]) -> Launch {
     let scene = Scene::new(&state(&[]), &Types::new(), &Arc::default(), &BTreeSet::new(), now());
     let mut new = NewClaim::bare(Arc::new(pool("p", &json!({}))), scene.sets()).unwrap();
     new.types = types.iter().map(|name| (*name).to_owned()).collect();
@@ -57,7 +57,7 @@ fn launch(types: &[&str], restricted: &[(&str, &str)]) -> Launch {
     launch
 }
 
-fn command(count: usize, replacements: Vec<Launch>) -> Command {
+pub(in crate::disruption) fn command(count: usize, replacements: Vec<Launch>) -> Command {
     Command { replacements, ..Command::delete(&Emptiness, candidates(count), now()) }
 }
 

@@ -91,6 +91,7 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disruption::command::tests::{command, launch};
 
     const DRIFTED: Reason = Reason(DisruptionReason::Drifted);
 
@@ -107,6 +108,21 @@ mod tests {
             now += wait;
             assert!(!pauses.holds("p", DRIFTED, now), "{minutes}");
         }
+    }
+
+    #[test]
+    fn where_nothing_is_launched_nothing_fails_or_succeeds() {
+        let now = Timestamp::UNIX_EPOCH;
+        let replaced = Command { reason: DRIFTED, ..command(1, vec![launch(&[], &[])]) };
+        let deleted = Command { reason: DRIFTED, ..command(1, Vec::new()) };
+        let mut pauses = Pauses::default();
+        pauses.failed(&deleted, now);
+        assert!(!pauses.holds("p", DRIFTED, now));
+        pauses.failed(&replaced, now);
+        pauses.succeeded(&deleted);
+        assert!(pauses.holds("p", DRIFTED, now));
+        pauses.succeeded(&replaced);
+        assert!(!pauses.holds("p", DRIFTED, now));
     }
 
     #[test]

@@ -8,7 +8,11 @@ use units::Resources;
 
 use super::decided::{by, by_settings, drifted, shown};
 use super::*;
+use crate::disruption::Method;
 use crate::disruption::drift::Drift;
+use crate::disruption::glance::{Look, glance};
+use crate::disruption::scene::Scene;
+use crate::provisioner::Refusals;
 use crate::testing::{merge, state_of};
 
 const FIRST: &str = "2026-01-01T00:10:00Z";
@@ -131,6 +135,42 @@ fn a_node_that_keeps_room_for_a_buffer_does_not_count_as_empty() {
 }
 
 #[test]
+fn a_pool_whose_new_nodes_take_no_pods_keeps_its_own_and_others_have_their_turn() {
+    let mut objects = cluster("100%", &[("n1", Some(FIRST), &["3"])]);
+    objects.push(pool_object("q", &json!({})));
+    objects.extend(node_objects("n2", "q", &json!({}), &drifted(LATER)));
+    objects.push(pod("n2-0", "n2", "3"));
+    for (position, pool) in [(3, "p"), (7, "q")] {
+        merge(&mut objects[position], &json!({"spec": {"nodeSelector": {"karpenter.sh/nodepool": pool}}}));
+    }
+    let (state, list) = (state(&objects), Arc::from(kwok::built_in()));
+    let types = [("p".into(), Arc::clone(&list)), ("q".into(), list)].into();
+    let spoiled = Refusals::of_pool(state.node_pools.named("p").unwrap(), now());
+    let scene = || Scene::new(&state, &types, &Arc::default(), &BTreeSet::new(), now());
+    let decide = |scene: &Scene| {
+        let none = BTreeSet::new();
+        let look = Look {
+            types: &types,
+            taken: &none,
+            relied_on: &none,
+            leaving: &none,
+            costs: Costs::default(),
+            now: now(),
+        };
+        let mut view = glance(&state, [&Drift as &dyn Method], look).views.remove(0);
+        Drift.decide(scene, view.candidates, &mut view.budgets)
+    };
+    assert_eq!(shown(&decide(&scene())), ["replace: [n1] -> [1 replacement]"]);
+    let decision = decide(&scene().knowing(spoiled));
+    let told = shown(&decision);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0], "replace: [n2] -> [1 replacement]");
+    assert!(told[1].starts_with("n1: Node \"spoiled\" of NodePool \"p\" was launched for pods"), "{told:?}");
+    // That may be over at any time.
+    assert!(!decision.nothing);
+}
+
+#[test]
 fn a_node_that_cannot_be_replaced_says_so_and_the_next_one_has_its_turn() {
     let mut objects = cluster("100%", &[("n1", Some(FIRST), &["1"]), ("n2", Some(LATER), &["3500m"])]);
     merge(&mut objects[3], &json!({"spec": {"nodeSelector": {"no-such-label": "x"}}}));
@@ -232,7 +272,6 @@ fn so_many_nodes_go_as_budgets_allow() {
     let nodes: Vec<_> = names.iter().map(|name| (name.as_str(), Some(FIRST), &[][..])).collect();
     let (decision, left) = by(&Drift, &state(&cluster("30%", &nodes)), &types(), false);
     assert_eq!((decision.commands.len(), left), (3, 0));
-    assert!(!decision.nothing);
 }
 
 #[test]

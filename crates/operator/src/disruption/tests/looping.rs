@@ -7,6 +7,7 @@ use ::cloud::{RepairAction, RepairPolicy};
 use api::names::controllers::DISRUPTION;
 use api::names::metrics::runtime::RECONCILE_ERRORS;
 use api::names::metrics::{DISRUPTION_DECISIONS, DISRUPTION_FAILED_VALIDATIONS};
+use embedded::faults::{Fault, Rule};
 use runtime::Settings;
 use testkit::World;
 
@@ -31,6 +32,7 @@ use crate::testing::{FakeCloud, Logged, NODE_POOL, Operated};
 #[derive(Default)]
 struct Fake {
     batch: usize,
+    single: bool,
     settles: bool,
     asked: AtomicUsize,
     finds_nothing: AtomicBool,
@@ -49,7 +51,7 @@ impl Method for Fake {
     }
 
     fn consolidation_type(&self) -> &'static str {
-        "multi"
+        if self.single { "single" } else { "multi" }
     }
 
     fn patience(&self) -> Duration {
@@ -193,9 +195,55 @@ fn users_are_told_that_a_consolidation_of_several_nodes_did_not_hold() {
     ));
     let metrics = &cluster.context.metrics;
     assert_eq!(metrics.value(&DISRUPTION_FAILED_VALIDATIONS, &["multi"]), Some(2.0));
-    // The one that is left goes by itself.
-    run(&mut cluster, 20);
+    // The one that is left goes by itself, after single nodes had their turn.
+    run(&mut cluster, 30);
     assert!(!is_tainted(&cluster, "n1") && is_tainted(&cluster, "n2"));
+}
+
+#[test]
+fn where_several_nodes_could_not_go_together_single_ones_have_a_turn_first() {
+    let several = Arc::new(Fake { batch: 3, settles: true, ..Fake::default() });
+    let one = Arc::new(Fake { batch: 1, single: true, settles: true, ..Fake::default() });
+    let mut cluster = cluster("100%", &["n1", "n2", "n3"], vec![several, one]);
+    run(&mut cluster, 10);
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    cluster.patch("/api/v1/nodes/n1", &protected);
+    run(&mut cluster, 24);
+    let decisions = |kind| {
+        let labels = ["delete", "underutilized", kind];
+        cluster.context.metrics.value(&DISRUPTION_DECISIONS, &labels)
+    };
+    assert_eq!((decisions("multi"), decisions("single")), (None, Some(1.0)));
+    run(&mut cluster, 60);
+    // The next time several have their turn again.
+    assert_eq!(
+        cluster.context.metrics.value(&DISRUPTION_DECISIONS, &["delete", "underutilized", "multi"]),
+        Some(1.0)
+    );
+}
+
+#[test]
+fn what_is_due_does_not_keep_others_waiting_until_all_of_it_is_begun() {
+    let names = ["n1", "n2", "n3", "n4", "n5"];
+    let urgent = Arc::new(Fake { replaces: true, ..Fake::default() });
+    let methods: Vec<Arc<dyn Method>> = vec![Arc::clone(&urgent) as Arc<dyn Method>, fake(1)];
+    let mut cluster = cluster("4", &names, methods);
+    run(&mut cluster, 14);
+    let asked = || urgent.asked.load(Ordering::Relaxed);
+    let before = asked();
+    run(&mut cluster, 4);
+    assert_eq!(names.map(|name| is_tainted(&cluster, name)), [true, true, true, true, false]);
+    assert!(asked() - before >= 2, "{}", asked() - before);
+}
+
+#[test]
+fn a_node_that_cannot_be_marked_keeps_no_others() {
+    let mut cluster = cluster("1", &["n1", "n2"], vec![fake(1)]);
+    cluster.faults.set_rules(vec![Rule::on("patch", "nodes", 1.0, Fault::InternalError)]);
+    run(&mut cluster, 20);
+    cluster.faults.set_rules(Vec::new());
+    run(&mut cluster, 30);
+    assert_eq!(["n1", "n2"].map(|name| is_tainted(&cluster, name)), [false, true]);
 }
 
 #[test]

@@ -316,6 +316,33 @@ fn nobody_is_moved_to_nodes_that_are_spoiled_for_all() {
 }
 
 #[test]
+fn a_pool_is_not_spoiled_for_all_once_others_run_on_newer_nodes_or_on_that_one() {
+    let other = |node: &str, started: &str| {
+        pod("b", node, &json!({"metadata": {"ownerReferences": []}, "status": {"startTime": started}}))
+    };
+    let (after, old) = ("2026-01-01T00:00:10Z", "2025-12-31T00:00:00Z");
+    let newer = r#"{"metadata": {"creationTimestamp": "2026-01-01T00:00:05Z"}}"#;
+    for (node, change, started, seconds, usable) in [
+        ("n2", newer, after, 70, true),
+        ("n1", "{}", after, 70, true),
+        // It has not run for long, was there before, or is on a node that was.
+        ("n2", newer, after, 69, false),
+        ("n1", "{}", old, 70, false),
+        ("n2", "{}", after, 70, false),
+    ] {
+        let (mut tried, cluster) = spoiled();
+        assert!(!goes(&mut tried, &cluster));
+        let cluster = if node == "n1" { cluster.without("n1").without("claim-n1") } else { cluster };
+        let cluster = cluster.node(node, change).with(other(node, started)).after(seconds);
+        tried.forget(&cluster.state(), cluster.now);
+        let found = refused(&tried, &cluster, "b", TYPE).is_none();
+        assert_eq!(found, usable, "{node} {started} {seconds}");
+        // What the pods themselves did not like is another matter.
+        assert_eq!(tried.refusals.len(), 1);
+    }
+}
+
+#[test]
 fn where_a_node_does_not_suit_some_pods_their_like_stay_where_they_are() {
     let (mut tried, cluster) = (Tried::default(), Cluster::new());
     launched(&mut tried, &cluster, "n1");
