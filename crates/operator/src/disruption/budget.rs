@@ -47,7 +47,8 @@ impl Budget {
         };
         let mut text = format!("spec.disruption.budgets[{place}]");
         let Some(budget) = self.pool.spec.disruption.budgets.get(place) else { return text };
-        let _ = write!(text, ": {} of {} nodes", budget.nodes, self.nodes);
+        let plural = if self.nodes == 1 { "" } else { "s" };
+        let _ = write!(text, ": {} of {} node{plural}", budget.nodes, self.nodes);
         if let (Some(schedule), Some(duration)) = (&budget.schedule, &budget.duration) {
             let _ = write!(text, ", from {schedule:?} for {duration}");
         }

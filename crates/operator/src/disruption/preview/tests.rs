@@ -155,7 +155,7 @@ fn every_node_of_a_claim_goes_or_is_kept_for_a_reason_that_is_told() {
             budget("0"),
             vec![("n1", "", none.clone())],
             "n1",
-            "Budgets of NodePool \"p\" let no node go for Empty now (spec.disruption.budgets[0]: 0 of 1 nodes)",
+            "Budgets of NodePool \"p\" let no node go for Empty now (spec.disruption.budgets[0]: 0 of 1 node)",
         ),
         (
             budget("1"),
