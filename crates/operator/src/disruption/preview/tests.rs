@@ -209,7 +209,7 @@ fn every_node_of_a_claim_goes_or_is_kept_for_a_reason_that_is_told() {
             vec![("n1", "1", drifted("NodePoolDrifted"))],
             "n1",
             "Drifted: Budgets of NodePool \"p\" let no node go for Drifted now (spec.disruption.budgets[0]: 0 of 1 \
-             nodes); Underutilized: ",
+             node); Underutilized: ",
         ),
     ];
     for (pool, nodes, node, expected) in cases {
