@@ -11,6 +11,7 @@ mod nodes;
 mod of_files;
 mod pod_records;
 mod pools;
+mod staleness;
 mod store;
 mod sync;
 
@@ -33,6 +34,7 @@ use nodes::Tracked;
 pub use nodes::nomination_window;
 pub use pod_records::PodRecord;
 pub use pools::PoolClaims;
+pub use staleness::Staleness;
 pub use store::Store;
 pub use sync::{LAUNCH_TIMEOUT, Sync};
 
@@ -43,8 +45,8 @@ pub enum Seen {
     Listing(Kind),
     /// One of the list.
     Listed(Object),
-    /// The list is complete: what was not on it is gone.
-    Synced(Kind),
+    /// The list is complete, as of this version: what was not on it is gone.
+    Synced(Kind, u64),
     /// An object is new or has changed.
     Applied(Object),
     /// An object is gone.
@@ -93,6 +95,15 @@ impl Change {
     }
 }
 
+/// A list that is not complete yet.
+#[derive(Clone, Debug, Default)]
+struct Listing {
+    keys: BTreeSet<Key>,
+    /// Objects that are older than what is known of them. They count if the whole list is: then the server has
+    /// lost history, as after a restore of etcd.
+    older: Vec<Object>,
+}
+
 /// Everything known of the cluster. A clone shares the objects and nothing else.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -100,7 +111,9 @@ pub struct State {
     stores: Stores,
     indexes: Indexes,
     /// What was seen so far of kinds that are being listed.
-    listing: BTreeMap<Kind, BTreeSet<Key>>,
+    listing: BTreeMap<Kind, Listing>,
+    /// Kinds whose watch has failed, so that what is known of them may be old.
+    stale: BTreeMap<Kind, Staleness>,
     /// Kinds that have not been listed yet.
     waiting: BTreeSet<Kind>,
     /// The newest version that a watch has delivered.
@@ -150,6 +163,7 @@ impl State {
             stores: Stores::default(),
             indexes: Indexes::default(),
             listing: BTreeMap::new(),
+            stale: BTreeMap::new(),
             waiting: kinds.iter().copied().collect(),
             newest: BTreeMap::new(),
             doomed: BTreeSet::new(),
@@ -257,30 +271,29 @@ impl State {
     pub fn observe(&mut self, seen: Seen) -> Vec<Change> {
         match seen {
             Seen::Listing(kind) => {
-                self.listing.insert(kind, BTreeSet::new());
+                self.listing.insert(kind, Listing::default());
                 Vec::new()
             }
             Seen::Unreadable(kind, key, unreadable) => {
-                if let Some(listed) = self.listing.get_mut(&kind) {
-                    listed.insert(key.clone());
+                if let Some(listing) = self.listing.get_mut(&kind) {
+                    listing.keys.insert(key.clone());
                 }
                 self.unreadable.insert((kind, key.clone()), unreadable);
                 self.remove(kind, &key).into_iter().collect()
             }
             Seen::Listed(object) => {
-                if let Some(listed) = self.listing.get_mut(&object.kind()) {
-                    listed.insert(object.key());
+                let is_older = self.is_older(&object);
+                if let Some(listing) = self.listing.get_mut(&object.kind()) {
+                    listing.keys.insert(object.key());
+                    if is_older {
+                        listing.older.push(object);
+                        return Vec::new();
+                    }
                 }
-                self.apply(object).into_iter().collect()
+                // The version of the list is the newest of its objects at least.
+                self.store(object).into_iter().collect()
             }
-            Seen::Synced(kind) => {
-                self.waiting.remove(&kind);
-                let Some(listed) = self.listing.remove(&kind) else { return Vec::new() };
-                self.unreadable.retain(|(known, key), _| *known != kind || listed.contains(key));
-                let gone: Vec<_> =
-                    self.stores.keys(kind).into_iter().filter(|key| !listed.contains(key)).collect();
-                gone.into_iter().filter_map(|key| self.remove(kind, &key)).collect()
-            }
+            Seen::Synced(kind, version) => self.synced(kind, version),
             Seen::Applied(object) => self.apply(object).into_iter().collect(),
             Seen::Deleted(object) => {
                 let (kind, key) = (object.kind(), object.key());
@@ -290,6 +303,25 @@ impl State {
                 if is_same { self.remove(kind, &key).into_iter().collect() } else { Vec::new() }
             }
         }
+    }
+
+    /// Everything of a kind has been listed, as of a version.
+    fn synced(&mut self, kind: Kind, version: u64) -> Vec<Change> {
+        self.waiting.remove(&kind);
+        self.stale.remove(&kind);
+        let Some(Listing { keys, older }) = self.listing.remove(&kind) else { return Vec::new() };
+        self.unreadable.retain(|(known, key), _| *known != kind || keys.contains(key));
+        let mut changes = Vec::new();
+        if version != 0 && version < self.newest.get(&kind).copied().unwrap_or(0) {
+            // The server has lost history. What it has now is the truth, however old it looks.
+            changes.extend(older.into_iter().map(|object| self.put(object)));
+            self.newest.insert(kind, version);
+        } else {
+            self.reached(kind, version);
+        }
+        let gone: Vec<_> = self.stores.keys(kind).into_iter().filter(|key| !keys.contains(key)).collect();
+        changes.extend(gone.into_iter().filter_map(|key| self.remove(kind, &key)));
+        changes
     }
 
     fn reached(&mut self, kind: Kind, version: u64) {
@@ -311,8 +343,8 @@ impl State {
         if object.meta().version() <= self.newest.get(&kind).copied().unwrap_or(0) {
             return None;
         }
-        if let Some(listed) = self.listing.get_mut(&kind) {
-            listed.insert(object.key());
+        if let Some(listing) = self.listing.get_mut(&kind) {
+            listing.keys.insert(object.key());
         }
         self.store(object)
     }
@@ -337,14 +369,20 @@ impl State {
         self.remove(kind, key)
     }
 
+    /// Whether something newer is known of an object.
+    fn is_older(&self, object: &Object) -> bool {
+        let version = object.meta().version();
+        let known = self.stores.object(object.kind(), &object.key());
+        version != 0 && known.is_some_and(|known| version < known.meta().version())
+    }
+
     fn store(&mut self, object: Object) -> Option<Change> {
         let known = self.stores.object(object.kind(), &object.key());
         let (uid, version) = (object.meta().uid(), object.meta().version());
-        let is_stale = known.as_ref().is_some_and(|known| {
-            let (old_uid, old) = (known.meta().uid(), known.meta().version());
-            version != 0 && (version < old || version == old && old_uid == uid)
+        let is_known = known.as_ref().is_some_and(|known| {
+            version != 0 && version == known.meta().version() && known.meta().uid() == uid
         });
-        if is_stale {
+        if is_known || self.is_older(&object) {
             return None;
         }
         let is_doomed = self.doomed.contains(uid) && !object.meta().is_deleting();

@@ -37,6 +37,14 @@ pub enum Fault {
     InternalError,
     /// 503.
     Unavailable,
+    /// 403.
+    Forbidden,
+    /// 404, as if the server did not serve the kind.
+    NotServed,
+    /// Lists and watches show no objects, and no object is found.
+    Empty,
+    /// The request is never answered.
+    Hang,
     /// The connection breaks before the request is read.
     Cut,
     /// The write happens, and the connection breaks before the answer.
@@ -90,7 +98,7 @@ struct Plan {
 /// The server with faults.
 #[derive(Clone, Debug)]
 pub struct Faulty {
-    inner: Service,
+    inner: Arc<Mutex<Service>>,
     plan: Arc<Mutex<Plan>>,
 }
 
@@ -110,7 +118,12 @@ impl Faulty {
     /// Wraps a server; without rules nothing happens.
     pub fn new(inner: Service, seed: u64) -> Self {
         let plan = Plan { rules: Vec::new(), random: Pcg64Mcg::seed_from_u64(seed), injected: 0 };
-        Self { inner, plan: Arc::new(Mutex::new(plan)) }
+        Self { inner: Arc::new(Mutex::new(inner)), plan: Arc::new(Mutex::new(plan)) }
+    }
+
+    /// Lets another server answer from now on. Watches of the old one go on until it ends them.
+    pub fn replace(&self, inner: Service) {
+        *self.inner.lock().unwrap_or_else(PoisonError::into_inner) = inner;
     }
 
     /// Replaces the rules; the first that fires decides.
@@ -157,6 +170,7 @@ fn applies(fault: Fault, verb: &str) -> bool {
         Fault::Expired => matches!(verb, "list" | "watch"),
         Fault::CutWatch { .. } => verb == "watch",
         Fault::StaleRead { .. } => matches!(verb, "get" | "list"),
+        Fault::Empty => reads,
         _ => true,
     }
 }
@@ -194,7 +208,7 @@ where
         let harmless = self.lock().rules.is_empty();
         let (verb, resource) = if harmless { Default::default() } else { describe(&request) };
         let fault = self.draw(verb, &resource);
-        let mut inner = self.inner.clone();
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Box::pin(async move {
             let answer = |refusal: Refusal| Ok(answer::refused(refusal));
             match fault {
@@ -211,6 +225,14 @@ where
                         "the server is currently unable to handle the request",
                     ));
                 }
+                Some(Fault::Forbidden) => {
+                    let message = format!("{resource} is forbidden (injected)");
+                    return answer(Refusal::new(StatusCode::FORBIDDEN, "Forbidden", message));
+                }
+                Some(Fault::NotServed) => return answer(not_found()),
+                Some(Fault::Empty) if verb == "get" => return answer(not_found()),
+                Some(Fault::Empty) => select_nothing(&mut request),
+                Some(Fault::Hang) => return std::future::pending().await,
                 Some(Fault::Cut) => return Err(Broken),
                 Some(Fault::Expired) => {
                     return answer(Refusal::expired(
@@ -240,6 +262,19 @@ where
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stale {
     pub(crate) behind: u64,
+}
+
+fn not_found() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+}
+
+/// Asks for objects that nobody has.
+fn select_nothing<B>(request: &mut Request<B>) {
+    let joiner = if request.uri().query().is_some() { '&' } else { '?' };
+    let uri = format!("{}{joiner}labelSelector=injected%3Dnothing", request.uri());
+    if let Ok(uri) = uri.parse() {
+        *request.uri_mut() = uri;
+    }
 }
 
 fn too_many_requests() -> Refusal {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ::cluster::state::{Change, Key, Kind, Seen, State, Watched};
 use clock::Clock;
+use jiff::SignedDuration;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
@@ -84,6 +85,18 @@ impl Cluster {
     /// Notes that the server does not know an object any more; with `uid`, that very one.
     pub fn gone(&self, kind: Kind, key: &Key, uid: Option<&str>) {
         self.change(|state| state.gone(kind, key, uid));
+    }
+
+    /// Notes that the watch of a kind has failed. What is known of it stays.
+    pub fn set_stale(&self, kind: Kind, why: String) {
+        let now = self.0.clock.now();
+        self.update(|state| state.set_stale(kind, why, now));
+    }
+
+    /// Notes that the watch of a kind works again, and for how long it had not.
+    pub fn set_fresh(&self, kind: Kind) -> Option<SignedDuration> {
+        let staleness = self.update(|state| state.set_fresh(kind))?;
+        Some(self.0.clock.now().duration_since(staleness.since))
     }
 
     fn change<C: IntoIterator<Item = Change>>(&self, change: impl FnOnce(&mut State) -> C) {

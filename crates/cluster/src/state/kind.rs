@@ -311,6 +311,12 @@ impl Kind {
     /// Kinds that are watched only where capacity buffers are.
     pub const OF_BUFFERS: &[Self] = &[Self::Deployment, Self::PodTemplate, Self::CapacityBuffer];
 
+    /// Whether a cluster may do without it. Where the API server does not serve any other kind, something is wrong,
+    /// and nothing is decided before it does.
+    pub const fn is_optional(self) -> bool {
+        matches!(self, Self::NodeOverlay | Self::CapacityBuffer)
+    }
+
     /// The group, version and plural name under which the API serves it.
     pub fn resource(self, provider: Provider) -> (&'static str, &'static str, &'static str) {
         if self == Self::NodeClass {

@@ -37,11 +37,50 @@ fn a_kind_is_known_once_it_was_listed_and_what_is_not_on_a_list_is_gone() {
     state.observe(Seen::Listing(Kind::Pod));
     state.observe(Seen::Listed(pod(1, "n")));
     assert!(!state.is_listed());
-    state.observe(Seen::Synced(Kind::Pod));
+    state.observe(Seen::Synced(Kind::Pod, 0));
     assert!(state.is_listed() && on(&state, "n") == 1);
     state.observe(Seen::Listing(Kind::Pod));
-    let gone = state.observe(Seen::Synced(Kind::Pod));
+    let gone = state.observe(Seen::Synced(Kind::Pod, 0));
     assert!(gone.len() == 1 && gone[0].new.is_none() && on(&state, "n") == 0);
+}
+
+#[test]
+fn a_list_of_a_server_that_lost_history_counts_although_it_looks_old() {
+    let mut state = state();
+    let list = |state: &mut State, object: Object, version| {
+        state.observe(Seen::Listing(Kind::Pod));
+        state.observe(Seen::Listed(object));
+        state.observe(Seen::Synced(Kind::Pod, version))
+    };
+    list(&mut state, pod(90, "n"), 100);
+    // A list that is as new as ever does not undo our own last write.
+    assert!(state.answer(pod(105, "m")).is_some());
+    list(&mut state, pod(90, "n"), 104);
+    assert_eq!((on(&state, "n"), on(&state, "m")), (0, 1));
+    // After a restore of etcd versions begin at an earlier one.
+    let changes = list(&mut state, pod(50, "n"), 60);
+    assert!(changes.len() == 1 && on(&state, "n") == 1);
+    assert!(state.answer(pod(61, "m")).is_some(), "our own writes are believed from there on");
+}
+
+#[test]
+fn a_kind_whose_watch_has_failed_keeps_its_objects_and_proves_nothing() {
+    let mut state = state();
+    let at = |second| Timestamp::from_second(second).unwrap();
+    assert_eq!(state.doubt(&[Kind::Pod]).unwrap(), "Pod have not been listed");
+    state.observe(Seen::Applied(pod(1, "n")));
+    state.observe(Seen::Listing(Kind::Pod));
+    state.observe(Seen::Listed(pod(1, "n")));
+    state.observe(Seen::Synced(Kind::Pod, 1));
+    assert_eq!(state.doubt(&[Kind::Pod]), None);
+    state.set_stale(Kind::Pod, "404".to_owned(), at(60));
+    state.set_stale(Kind::Pod, "503".to_owned(), at(90));
+    let doubt = state.doubt(&[Kind::Node, Kind::Pod]).unwrap();
+    assert_eq!(doubt, "the watch of Pod has failed since 1970-01-01T00:01:00Z: 503");
+    assert!(state.doubt(&[Kind::Node]).is_none() && on(&state, "n") == 1);
+    // The next list, or the server that takes up the watch again, makes it fresh.
+    assert_eq!(state.set_fresh(Kind::Pod).unwrap().since, at(60));
+    assert!(state.doubt(&[Kind::Pod]).is_none() && state.stale().len() == 0);
 }
 
 #[test]
@@ -158,7 +197,7 @@ fn an_object_that_cannot_be_understood_is_set_aside_until_it_can_be_or_is_gone()
     state.observe(unreadable(&key));
     state.observe(Seen::Listing(Kind::Pod));
     state.observe(unreadable(&Key::new("default", "b")));
-    state.observe(Seen::Synced(Kind::Pod));
+    state.observe(Seen::Synced(Kind::Pod, 0));
     let left: Vec<_> = state.unreadable().map(|(_, key, _)| key.to_string()).collect();
     assert_eq!(left, ["default/b"], "the other was not on the list");
 }

@@ -154,7 +154,7 @@ mod tests {
         state.observe(Seen::Listing(Kind::Pod));
         let listed = state.observe(Seen::Listed(decoded().unwrap()));
         assert_eq!(listed.iter().filter_map(|change| touched(change, &state)).count(), 0);
-        state.observe(Seen::Synced(Kind::Pod));
+        state.observe(Seen::Synced(Kind::Pod, 0));
         let other = json!({"metadata": {"name": "q"}, "spec": {"nodeName": "n"}}).to_string();
         let applied = state.observe(Seen::Applied(Kind::Pod.decode(&other).unwrap()));
         let busy: Vec<Key> = applied.iter().filter_map(|change| touched(change, &state)).collect();

@@ -144,7 +144,7 @@ fn a_nomination_lasts_for_its_window_and_is_extended_by_the_next() {
 fn decisions_wait_for_claims_that_are_about_to_be_launched() {
     let mut state = State::awaiting(Provider::Kwok, &[Kind::Pod]);
     assert!(!state.is_synced(at("00:00:00")));
-    state.observe(Seen::Synced(Kind::Pod));
+    state.observe(Seen::Synced(Kind::Pod, 0));
     assert!(state.is_synced(at("00:00:00")));
     state.answer(claim("c", "p", "", &json!({"metadata": {"resourceVersion": "1"}})));
     assert!(!state.is_synced(at("00:01:00")), "it counts at once");
