@@ -160,7 +160,7 @@ async fn cloud(
             let types = kwok::instance_types((!file.is_empty()).then(|| file.as_ref()));
             let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), parts.clock, seed(), types);
             let kwok = kwok.with_overlays(parts.overlays.clone());
-            let controllers = kwok.controllers();
+            let controllers = kwok.controllers(&parts.events, &parts.metrics);
             (Arc::new(kwok), controllers)
         }
         #[cfg(feature = "aws")]

@@ -92,7 +92,7 @@ async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
     let types = kwok::instance_types(args.instance_types.as_deref());
     let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, 0, types);
     let kwok = kwok.with_overlays(parts.overlays.clone());
-    let of_cloud = kwok.controllers();
+    let of_cloud = kwok.controllers(&parts.events, &parts.metrics);
     let metrics = std::net::TcpListener::bind(("127.0.0.1", 0)).context("opening a port for metrics")?;
     let metrics =
         Metrics::start(metrics, Pages::metrics(parts.metrics.clone(), false)).context("serving metrics")?;

@@ -5,6 +5,7 @@
 
 pub mod doctor;
 pub mod error;
+pub mod garbage_collection;
 pub mod measured;
 pub mod overlaid;
 pub mod provider;
@@ -12,6 +13,7 @@ pub mod repair;
 pub mod unavailable;
 
 pub use error::Error;
+pub use garbage_collection::GarbageCollection;
 pub use measured::Measured;
 pub use overlaid::{Overlaid, Overlays};
 pub use provider::{CloudProvider, Instance, RegistrationHook, RepairAction, RepairPolicy};

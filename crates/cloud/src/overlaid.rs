@@ -122,6 +122,10 @@ impl CloudProvider for Overlaid {
         self.inner.name()
     }
 
+    fn instances_are_nodes(&self) -> bool {
+        self.inner.instances_are_nodes()
+    }
+
     fn node_classes(&self) -> Vec<NodeClassKind> {
         self.inner.node_classes()
     }

@@ -76,6 +76,12 @@ pub trait CloudProvider: Send + Sync + 'static {
         self.provider().as_str()
     }
 
+    /// Whether an instance is nothing but its Node, as simulated ones are. Then nobody but the API server can say
+    /// that an instance is gone.
+    fn instances_are_nodes(&self) -> bool {
+        false
+    }
+
     /// The kinds of NodeClass that it understands, the usual one first. NodeClaims that refer to another kind
     /// belong to somebody else.
     fn node_classes(&self) -> Vec<NodeClassKind> {

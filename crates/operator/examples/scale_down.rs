@@ -35,7 +35,7 @@ fn main() {
     let metrics = parts.metrics.clone();
     world.spawn(async move {
         let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, 1, kwok::instance_types(None));
-        let of_cloud = kwok.controllers();
+        let of_cloud = kwok.controllers(&parts.events, &parts.metrics);
         let (_leads, leading) = watch::channel(true);
         operator::run(parts.context(Arc::new(kwok)), of_cloud, leading).await;
     });

@@ -1,12 +1,13 @@
 //! Writes to the API server. What the server answers goes into the state before anybody decides again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::cluster::state::{Key, Kind, Watched};
 use api::provider::Provider;
 use http::{Method, Request};
 use kube::Client;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -15,6 +16,12 @@ use crate::limit::Limiter;
 
 /// Who writes, as managed fields name it.
 pub const MANAGER: &str = "karpenter";
+/// How long the server may take to answer.
+const ANSWER: Duration = Duration::from_mins(1);
+/// How many objects a page of a list has.
+pub(crate) const PAGE: u32 = 500;
+/// The reason of a 404 that is not about an object: the server does not serve the kind, or a proxy is lost.
+const NOT_SERVED: &str = "NotServed";
 
 /// Why a request did not do what it should.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -54,6 +61,12 @@ impl Error {
         self.code() == 404
     }
 
+    /// Whether the server knows the kind and has no such object. A 404 can also mean that the kind is not served at
+    /// present, which says nothing about objects.
+    fn is_object_gone(&self) -> bool {
+        matches!(self, Self::Refused { code: 404, reason, .. } if reason != NOT_SERVED)
+    }
+
     /// Whether the object has changed meanwhile, or exists already.
     pub fn is_conflict(&self) -> bool {
         self.code() == 409
@@ -68,15 +81,45 @@ impl Error {
 impl From<kube::Error> for Error {
     fn from(error: kube::Error) -> Self {
         match error {
-            kube::Error::Api(status) => Self::Refused {
-                code: status.code,
-                reason: status.reason.clone(),
-                message: status.message.clone(),
-            },
+            kube::Error::Api(status) => {
+                let names_object = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+                let is_served = status.code != 404 || names_object;
+                Self::Refused {
+                    code: status.code,
+                    reason: if is_served { status.reason.clone() } else { NOT_SERVED.to_owned() },
+                    message: status.message.clone(),
+                }
+            }
             kube::Error::SerdeError(error) => Self::Unreadable(error.to_string()),
             error => Self::NoAnswer(error.to_string()),
         }
     }
+}
+
+/// Waits for an answer, but not for ever: a connection can die without a word.
+pub(crate) async fn answered<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(ANSWER, request).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(Error::NoAnswer(format!("nothing came for {} s", ANSWER.as_secs()))),
+    }
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+pub(crate) struct Page<T> {
+    pub(crate) metadata: PageMeta,
+    pub(crate) items: Option<Vec<T>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PageMeta {
+    #[serde(default)]
+    pub(crate) resource_version: String,
+    #[serde(default, rename = "continue")]
+    pub(crate) next: Option<String>,
 }
 
 /// Writes to the API server. Clones share everything.
@@ -215,8 +258,37 @@ impl Api {
     }
 
     fn note_absence(&self, kind: Kind, key: &Key, uid: Option<&str>, error: &Error) {
-        if error.is_not_found() {
+        if error.is_object_gone() {
             self.cluster.gone(kind, key, uid);
+        }
+    }
+
+    /// The object of a kind at a key as the server has it now, whatever the state says.
+    pub async fn read<K: Watched>(&self, key: &Key) -> Result<Option<K>, Error> {
+        match self.get(&self.path(K::KIND, key)).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_object_gone() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects of a kind as the server has them now, whatever the state says. One that cannot be read fails the
+    /// list: what is missing in it proves something.
+    pub async fn list<K: Watched>(&self) -> Result<Vec<K>, Error> {
+        let mut all = Vec::new();
+        let mut next: Option<String> = None;
+        loop {
+            let mut path = format!("{}?limit={PAGE}", K::KIND.path(self.provider, ""));
+            if let Some(next) = &next {
+                path.push_str("&continue=");
+                path.push_str(next);
+            }
+            let page: Page<K> = self.get(&path).await?;
+            all.extend(page.items.unwrap_or_default());
+            next = page.metadata.next.filter(|next| !next.is_empty());
+            if next.is_none() {
+                return Ok(all);
+            }
         }
     }
 
@@ -240,7 +312,7 @@ impl Api {
         }
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = request.body(body).map_err(|error| Error::Other(error.to_string()))?;
-        let text = self.client.request_text(request).await?;
+        let text = answered(self.client.request_text(request)).await?;
         serde_json::from_str(&text).map_err(|error| Error::Unreadable(error.to_string()))
     }
 }

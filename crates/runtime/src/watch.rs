@@ -14,17 +14,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use crate::api::Error;
+use crate::api::{Error, PAGE, Page, answered};
 use crate::cluster::Cluster;
 
-/// How many objects a page of a list has.
-const PAGE: u32 = 500;
 /// How long the server keeps a watch open.
 const TIMEOUT: Duration = Duration::from_secs(290);
 /// The longest silence before a watch is taken up again; bookmarks come every minute or so.
 const SILENCE: Duration = Duration::from_mins(2);
-/// How long the server may take to answer at all.
-const ANSWER: Duration = Duration::from_mins(1);
 /// A watch that ends sooner, and without a word, has failed.
 const TOO_SHORT: Duration = Duration::from_secs(5);
 /// The first wait after a failure; it doubles with each further one.
@@ -83,22 +79,6 @@ struct Line<'a> {
     kind: &'a str,
     #[serde(borrow)]
     object: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Page<'a> {
-    metadata: PageMeta,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMeta {
-    #[serde(default)]
-    resource_version: String,
-    #[serde(default, rename = "continue")]
-    next: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -297,7 +277,7 @@ impl Watch {
             let request =
                 Request::get(uri).body(Vec::new()).map_err(|error| Error::Other(error.to_string()))?;
             let text = answered(self.client.request_text(request)).await?;
-            let page: Page<'_> =
+            let page: Page<&RawValue> =
                 serde_json::from_str(&text).map_err(|error| Error::Unreadable(error.to_string()))?;
             for item in page.items.unwrap_or_default() {
                 if let Some(object) = self.decode(item) {
@@ -333,14 +313,6 @@ impl Watch {
 fn name_of(json: &RawValue) -> (Key, Box<str>) {
     let named: Result<Named, _> = serde_json::from_str(json.get());
     named.map(|named| (named.metadata.key(), named.metadata.uid().into())).unwrap_or_default()
-}
-
-/// Waits for an answer, but not for ever: a connection can die without a word.
-async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
-    match tokio::time::timeout(ANSWER, request).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(Error::NoAnswer(format!("nothing came for {} s", ANSWER.as_secs()))),
-    }
 }
 
 /// Whether the server does not know the parameters of streaming, rather than anything else.

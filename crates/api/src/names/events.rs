@@ -146,6 +146,8 @@ define! {
         ],
     )
     .every_minutes(15);
+    /// Garbage collection would end too much at once, and has stopped.
+    GARBAGE_COLLECTION_STOPPED = warning("GarbageCollectionStopped", &["NodePool"]).every_minutes(15);
     /// The last finalizer of an object is gone.
     FINALIZED = Event {
         dedupe: Duration::ZERO,

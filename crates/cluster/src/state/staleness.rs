@@ -33,6 +33,12 @@ impl State {
         self.stale.iter().map(|(kind, staleness)| (*kind, staleness))
     }
 
+    /// Whether nodes may be disrupted on what is known: it is complete, and no watch has failed. A pod that nobody has
+    /// heard of may be on any node. New nodes are launched for pending pods all the same.
+    pub fn is_current(&self, now: Timestamp) -> bool {
+        self.stale.is_empty() && self.is_synced(now)
+    }
+
     /// Why it proves nothing that an object of these kinds is not found; nothing if it does.
     pub fn doubt(&self, kinds: &[Kind]) -> Option<String> {
         kinds.iter().find_map(|kind| {

@@ -91,7 +91,7 @@ impl Run {
         self.runs.lock().note("disruption-loop", now);
         let leftovers = {
             let state = self.context.cluster.read();
-            if !state.is_synced(now) {
+            if !state.is_current(now) {
                 return Ok(Again::After(UNSYNCED));
             }
             leftovers::decide(&state, &self.commands.queued())
@@ -182,7 +182,7 @@ impl Run {
         let pass = compute(move || {
             let now = context.now();
             let state = context.cluster.read();
-            if !state.is_synced(now) {
+            if !state.is_current(now) {
                 return None;
             }
             let costs = costs(&context);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use api::names::metrics::{
-    CLUSTER_STATE_NODE_COUNT, CLUSTER_STATE_SYNCED, CLUSTER_STATE_UNREADABLE, CLUSTER_STATE_UNSYNCED_TIME,
+    CLUSTER_STATE_NODE_COUNT, CLUSTER_STATE_STALE_TIME, CLUSTER_STATE_SYNCED, CLUSTER_STATE_UNREADABLE,
+    CLUSTER_STATE_UNSYNCED_TIME,
 };
 use cluster::state::{State, Sync};
 use jiff::Timestamp;
@@ -30,6 +31,7 @@ pub(super) fn collect(context: &Context) {
         metrics.set(&CLUSTER_STATE_UNSYNCED_TIME, &[], unsynced_time(&sync, started, now));
         metrics.set(&CLUSTER_STATE_NODE_COUNT, &[], node_count(&state));
         metrics.replace(&CLUSTER_STATE_UNREADABLE, "", unreadable(&state));
+        metrics.replace(&CLUSTER_STATE_STALE_TIME, "", stale_time(&state, now));
     });
 }
 
@@ -45,6 +47,14 @@ fn unreadable(state: &State) -> impl Iterator<Item = (Vec<String>, f64)> + use<>
         *kinds.entry(kind.name()).or_default() += 1.0;
     }
     kinds.into_iter().map(|(kind, count)| (vec![kind.to_owned()], count))
+}
+
+/// For how many seconds the watch of each kind has failed.
+fn stale_time(state: &State, now: Timestamp) -> Vec<(Vec<String>, f64)> {
+    let series = state.stale().map(|(kind, staleness)| {
+        (vec![kind.name().to_owned()], now.duration_since(staleness.since).as_secs_f64().max(0.0))
+    });
+    series.collect()
 }
 
 #[cfg(test)]

@@ -70,6 +70,10 @@ impl CloudProvider for Unreliable {
         self.inner.provider()
     }
 
+    fn instances_are_nodes(&self) -> bool {
+        self.inner.instances_are_nodes()
+    }
+
     fn create<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Instance, Error>> {
         async move {
             match self.sky.next() {

@@ -28,7 +28,7 @@ pub(crate) async fn operate_on(
     let parts = Parts::new(client, Provider::Kwok, clock, settings);
     let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, kwok::instance_types(None));
     let kwok = kwok.with_overlays(parts.overlays.clone());
-    let of_cloud = kwok.controllers();
+    let of_cloud = kwok.controllers(&parts.events, &parts.metrics);
     let (_leads, leading) = watch::channel(true);
     operator::run(parts.context(cloud(kwok)), of_cloud, leading).await;
 }

@@ -25,7 +25,7 @@ pub use filters::filter;
 pub use fleet::{NoOverrides, batch_key, request};
 pub use machine::{Machine, Reservation};
 pub use node_claim::{launch_annotations, node_claim};
-pub use orphans::orphans;
+pub use orphans::{Claims, orphans};
 pub use plan::{LaunchPlan, TooFewTypes, lacks_flexibility, plan, truncate};
 pub(crate) use subnets::fewest_pods;
 pub use subnets::{ChosenSubnet, SubnetAddresses};

@@ -12,8 +12,12 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 /// Machines that are to be deleted, because no claim has their provider ID. Machines must have been listed before
 /// claims, so that none is missed that was created in between. One whose age nobody knows is new. The IDs of claims are
 /// in lower case: Azure does not always write its identifiers in the same one.
-pub fn machines<'a>(all: &'a [Instance], claimed: &BTreeSet<String>, now: Timestamp) -> Vec<&'a Instance> {
-    all.iter()
+pub fn machines<'a>(
+    all: impl IntoIterator<Item = &'a Instance>,
+    claimed: &BTreeSet<String>,
+    now: Timestamp,
+) -> Vec<&'a Instance> {
+    all.into_iter()
         .filter(|machine| !machine.is_deleting && machine.node_pool.is_some())
         .filter(|machine| machine.created.is_some_and(|created| now.duration_since(created) > PATIENCE))
         .filter(|machine| !claimed.contains(&machine.provider_id.to_lowercase()))

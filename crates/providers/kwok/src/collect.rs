@@ -1,5 +1,5 @@
-//! Instances and claims that lost each other: a Node without a claim is deleted, and the Node of an instance
-//! that was launched, but interrupted before it registered, is created.
+//! Instance garbage collection: a Node without a claim is deleted, and the Node of an instance that was launched, but
+//! interrupted before it registered, is created.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use api::names::controllers::kwok::INSTANCE_GARBAGE_COLLECTION;
 use api::names::labels;
 use api::nodeclaim::NodeClaim;
 use api::shared::ConditionStatus;
+use cloud::GarbageCollection;
+use cloud::garbage_collection::Pass;
 use cluster::objects::Node;
 use cluster::state::{Key, Kind, State};
 use futures::FutureExt as _;
@@ -17,6 +19,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use runtime::controller::{Controller, Reconcile};
+use runtime::events::Recorder;
+use runtime::metrics::Registry;
 use runtime::queue::{Backoff, Queue};
 use runtime::{Again, Outcome};
 
@@ -45,15 +49,12 @@ pub fn decide(state: &State, now: Timestamp) -> Lost {
     let is_over = |since: Option<&Time>, wait: Duration| {
         since.is_some_and(|since| now.duration_since(since.0).unsigned_abs() > wait && since.0 < now)
     };
-    // A claim that cannot be read may be that of any instance.
-    let is_complete = !state.has_unreadable(Kind::NodeClaim);
     let orphans = state.nodes.values().filter(|node| {
-        is_complete
-            && is_over(node.metadata.creation_timestamp.as_ref(), GRACE)
+        is_over(node.metadata.creation_timestamp.as_ref(), GRACE)
             && !node.metadata.is_deleting()
             && is_ours(node)
             && state.claims_of(&node.spec.provider_id).next().is_none()
-            && !is_being_launched(state, node)
+            && !is_being_launched(state.node_claims.named(hostname(node)).map(|claim| &**claim), node)
     });
     let mut lost = Lost { orphans: orphans.cloned().collect(), ..Lost::default() };
     for claim in state.node_claims.values() {
@@ -85,9 +86,13 @@ fn is_ours(node: &Node) -> bool {
         && name.starts_with(&names::prefix(node.metadata.labels.text(labels::HOSTNAME)))
 }
 
+/// The claim that a Node was launched for, by name.
+fn hostname(node: &Node) -> &str {
+    node.metadata.labels.text(labels::HOSTNAME)
+}
+
 /// Whether there is a claim that only has not been told of its instance yet.
-fn is_being_launched(state: &State, node: &Node) -> bool {
-    let claim = state.node_claims.named(node.metadata.labels.text(labels::HOSTNAME));
+fn is_being_launched(claim: Option<&NodeClaim>, node: &Node) -> bool {
     claim.is_some_and(|claim| {
         claim.status.as_ref().is_none_or(|status| status.provider_id.is_empty())
             && claim.metadata.deletion_timestamp.is_none()
@@ -95,19 +100,33 @@ fn is_being_launched(state: &State, node: &Node) -> bool {
     })
 }
 
+/// Whether the API server has no claim for a Node either.
+fn is_unclaimed(node: &Node, claims: &[NodeClaim]) -> bool {
+    let id = &*node.spec.provider_id;
+    let claimed = claims.iter().filter_map(|claim| claim.status.as_ref());
+    let own = claims.iter().find(|claim| claim.metadata.name.as_deref() == Some(hostname(node)));
+    !claimed.into_iter().any(|status| status.provider_id == id) && !is_being_launched(own, node)
+}
+
 /// Brings instances and claims together again.
 #[derive(Debug)]
-pub struct Collector(Kwok);
+pub struct Collector {
+    kwok: Kwok,
+    collection: GarbageCollection,
+}
 
 impl Collector {
     async fn collect(&self) -> Outcome {
-        let Self(kwok) = self;
+        let Self { kwok, collection } = self;
+        if !collection.may_rely_on(&[Kind::NodeClaim, Kind::Node, Kind::NodeClass]) {
+            return Ok(Again::After(PERIOD));
+        }
         let Lost { orphans, unregistered, next } = {
             let now = kwok.clock.now();
             decide(&kwok.cluster.read(), now)
         };
         let mut failed = None;
-        for node in orphans {
+        for node in self.confirmed(orphans).await? {
             match kwok.api.delete(&*node).await {
                 Ok(()) => tracing::info!(
                     Node = &*node.metadata.name,
@@ -132,6 +151,23 @@ impl Collector {
         let soon = next.map_or(PERIOD, |next| kwok.clock.until(next) + Duration::from_secs(1));
         failed.map_or(Ok(Again::After(soon.min(PERIOD))), Err)
     }
+
+    /// The orphans that the API server has no claim for either; none if they are too many to be believed.
+    async fn confirmed(&self, mut orphans: Vec<Arc<Node>>) -> Result<Vec<Arc<Node>>, runtime::Error> {
+        if orphans.is_empty() {
+            return Ok(orphans);
+        }
+        let claims = self.collection.node_claims().await?;
+        orphans.retain(|node| is_unclaimed(node, &claims));
+        let pass = Pass {
+            finding: "simulated nodes have no NodeClaim",
+            names: orphans.iter().map(|node| &*node.metadata.name).collect(),
+            node_pools: orphans.iter().map(|node| node.metadata.labels.text(labels::NODEPOOL)).collect(),
+            fleet: self.kwok.cluster.read().nodes.values().filter(|node| is_ours(node)).count(),
+        };
+        let is_allowed = self.collection.allows(&pass);
+        Ok(if is_allowed { orphans } else { Vec::new() })
+    }
 }
 
 impl Reconcile for Collector {
@@ -142,15 +178,17 @@ impl Reconcile for Collector {
 
 impl Kwok {
     /// The controllers that belong to this cloud.
-    pub fn controllers(&self) -> Vec<Controller> {
+    pub fn controllers(&self, events: &Recorder, metrics: &Registry) -> Vec<Controller> {
+        let name = INSTANCE_GARBAGE_COLLECTION;
+        let collection = GarbageCollection::new(name, &self.api, &self.cluster, events, metrics);
         let queue = Queue::new(Backoff::millis(1000, 120_000));
         queue.add(Key::default());
         vec![Controller {
-            name: INSTANCE_GARBAGE_COLLECTION,
+            name,
             queue: Arc::new(queue),
             workers: 1,
             limiter: None,
-            reconcile: Arc::new(Collector(self.clone())),
+            reconcile: Arc::new(Collector { kwok: self.clone(), collection }),
         }]
     }
 }
@@ -164,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_stays_while_some_claim_cannot_be_read() {
+    fn a_node_is_an_orphan_only_if_the_server_has_no_claim_for_it() {
         let name = format!("{}calm-lynx-7-abcdefghij-1", names::prefix("c"));
         let node = json!({
             "metadata": {
@@ -176,8 +214,27 @@ mod tests {
         let mut state = State::awaiting(Provider::Kwok, &[]);
         state.observe(Seen::Applied(Kind::Node.decode(&node.to_string()).unwrap()));
         let now = "2026-01-01T01:00:00Z".parse().unwrap();
-        assert_eq!(decide(&state, now).orphans.len(), 1);
-        state.observe(Seen::Unreadable(Kind::NodeClaim, Key::cluster("c"), "why".into()));
-        assert!(decide(&state, now).orphans.is_empty());
+        let orphans = decide(&state, now).orphans;
+        assert_eq!(orphans.len(), 1);
+        let claim = |name: &str, id: &str, created: &str| -> NodeClaim {
+            let reference = json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "n"});
+            serde_json::from_value(json!({
+                "metadata": {"name": name, "creationTimestamp": created},
+                "spec": {"requirements": [], "nodeClassRef": reference},
+                "status": {"providerID": id},
+            }))
+            .unwrap()
+        };
+        let before = "2025-12-31T00:00:00Z";
+        for (claims, expected) in [
+            (vec![], true),
+            (vec![claim("other", "kwok://other", before)], true),
+            (vec![claim("other", &provider_id(&name), before)], false),
+            (vec![claim("c", "", before)], false),
+            // A later claim of the same name will get an instance of its own.
+            (vec![claim("c", "", "2026-01-01T00:30:00Z")], true),
+        ] {
+            assert_eq!(is_unclaimed(&orphans[0], &claims), expected, "{claims:?}");
+        }
     }
 }

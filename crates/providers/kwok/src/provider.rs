@@ -268,6 +268,10 @@ impl CloudProvider for Kwok {
         Provider::Kwok
     }
 
+    fn instances_are_nodes(&self) -> bool {
+        true
+    }
+
     fn create<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Instance, Error>> {
         self.launch(claim).boxed()
     }

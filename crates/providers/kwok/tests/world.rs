@@ -9,6 +9,7 @@ use cloud::{CloudProvider as _, Error, Instance};
 use cluster::state::{Kind, State};
 use embedded::faults::{Fault, Faulty, Rule};
 use kwok::Kwok;
+use runtime::events::Recorder;
 use runtime::limit::Limiter;
 use runtime::metrics::Registry;
 use runtime::{Api, Cluster};
@@ -76,7 +77,7 @@ impl Play {
 
     fn collect(&self) {
         let (_, leads) = watch::channel(true);
-        for controller in self.world.block_on(async { self.kwok.controllers() }) {
+        for controller in self.world.block_on(async { self.kwok.controllers(&Recorder::new(Provider::Kwok), &Registry::default()) }) {
             self.world.spawn(controller.run(leads.clone(), Registry::default()));
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::series::{Series, Verdict};
 use super::{About, Published};
-use crate::api::{Error, MANAGER};
+use crate::api::{Error, MANAGER, answered};
 
 /// Where events about cluster-wide objects are.
 const CLUSTER_NAMESPACE: &str = "default";
@@ -121,7 +121,7 @@ impl Writer {
                 .header(http::header::CONTENT_TYPE, content)
                 .body(body.clone())
                 .map_err(|error| Error::Other(error.to_string()))?;
-            match self.client.request_text(request).await.map_err(Error::from) {
+            match answered(self.client.request_text(request)).await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.code() != 0 || tries == TRIES => return Err(error),
                 Err(_) => {}

@@ -116,6 +116,10 @@ metrics! {
     CLUSTER_STATE_UNSYNCED_TIME = "karpenter_cluster_state_unsynced_time_seconds", Gauge, [], Stable;
     /// Objects that cannot be read, by kind.
     CLUSTER_STATE_UNREADABLE = "karpenter_cluster_state_unreadable_objects", Gauge, ["kind"], Alpha;
+    /// Seconds for which the watch of a kind has failed; no series for kinds whose watch works.
+    CLUSTER_STATE_STALE_TIME = "karpenter_cluster_state_stale_time_seconds", Gauge, ["kind"], Alpha;
+    /// Whether garbage collection has stopped rather than end something by mistake: 1 or 0.
+    GARBAGE_COLLECTION_STOPPED = "karpenter_garbage_collection_stopped", Gauge, ["controller", "reason"], Alpha;
 
     /// Seconds that deciding what to disrupt took.
     DISRUPTION_EVALUATION_DURATION = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",

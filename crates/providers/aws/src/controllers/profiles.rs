@@ -230,9 +230,9 @@ async fn list(inner: &Inner, path: &str) -> Result<Vec<InstanceProfile>, Error> 
     Ok(found)
 }
 
-/// The profiles that NodeClasses and instances use; nothing if not all of them can be read.
+/// The profiles that NodeClasses and instances use; nothing if not all of them are known for certain.
 fn used(state: &State) -> Option<BTreeSet<String>> {
-    if state.has_unreadable(Kind::NodeClass) || state.has_unreadable(Kind::NodeClaim) {
+    if state.doubt(&[Kind::NodeClass, Kind::NodeClaim]).is_some() {
         return None;
     }
     let classes = state.node_classes.values().filter_map(|class| {
