@@ -9,7 +9,7 @@ use embedded::faults::{Fault, Faulty, Rule};
 use runtime::limit::Limiter;
 use runtime::{Api, Cluster};
 use serde_json::json;
-use testkit::World;
+use testkit::{TROUBLES, World, trouble};
 
 /// A world, and what a watch of some kinds makes of it.
 fn watched(kinds: &[Kind]) -> (World, Cluster, Api) {
@@ -102,28 +102,17 @@ fn a_write_is_in_the_state_before_the_watch_tells_of_it() {
     assert!(refused.unwrap_err().is_not_found());
 }
 
-/// What a server can do to a watch that is under way.
-fn troubles() -> [(&'static str, Fault); 6] {
-    [
-        ("404", Fault::NotServed),
-        ("403", Fault::Forbidden),
-        ("500", Fault::InternalError),
-        ("503", Fault::Unavailable),
-        ("no connection", Fault::Cut),
-        ("no answer", Fault::Hang),
-    ]
-}
-
 #[test]
 fn what_was_listed_once_is_never_lost_to_an_error() {
-    for (name, fault) in troubles() {
+    // An empty list is no error.
+    for (name, fault) in TROUBLES.into_iter().filter(|(_, fault)| *fault != Fault::Empty) {
         let mut world = World::builder(7).without_scheduler().start();
         let (cluster, faulty) = hindered(&world, Kind::Namespace);
         world.apply(NAMESPACE);
         world.run_for(Duration::from_secs(1));
         let before = cluster.read().namespaces.len();
         assert!(before > 0 && cluster.read().stale().len() == 0, "{name}");
-        faulty.set_rules(vec![Rule::on("", "namespaces", 1.0, fault)]);
+        faulty.set_rules(trouble("namespaces", fault));
         world.server().cut_watches();
         world.run_for(Duration::from_mins(5));
         assert_eq!(cluster.read().namespaces.len(), before, "{name}");

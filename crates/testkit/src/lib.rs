@@ -16,7 +16,9 @@
 
 pub mod scenarios;
 pub mod stage;
+mod trouble;
 pub mod workload;
 mod world;
 
+pub use trouble::{TROUBLES, trouble};
 pub use world::{Builder, World};

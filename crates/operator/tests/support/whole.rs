@@ -18,6 +18,7 @@ pub(crate) async fn operate(client: Client, clock: Clock, settings: Settings, se
 }
 
 /// Runs the operator on a cloud that is made of simulated nodes until the future is dropped.
+#[allow(dead_code, reason = "some tests look at the parts")]
 pub(crate) async fn operate_on(
     client: Client,
     clock: Clock,
@@ -26,7 +27,18 @@ pub(crate) async fn operate_on(
     cloud: impl FnOnce(Kwok) -> Arc<dyn CloudProvider>,
 ) {
     let parts = Parts::new(client, Provider::Kwok, clock, settings);
-    let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, kwok::instance_types(None));
+    run_parts(parts, seed, cloud).await;
+}
+
+/// Runs the operator that is made of these parts until the future is dropped.
+#[allow(dead_code, reason = "some tests look at the parts")]
+pub(crate) async fn operate_parts(parts: Parts, seed: u64) {
+    run_parts(parts, seed, |kwok| Arc::new(kwok)).await;
+}
+
+async fn run_parts(parts: Parts, seed: u64, cloud: impl FnOnce(Kwok) -> Arc<dyn CloudProvider>) {
+    let Parts { api, cluster, clock, .. } = parts.clone();
+    let kwok = Kwok::new(api, cluster, clock, seed, kwok::instance_types(None));
     let kwok = kwok.with_overlays(parts.overlays.clone());
     let of_cloud = kwok.controllers(&parts.events, &parts.metrics);
     let (_leads, leading) = watch::channel(true);

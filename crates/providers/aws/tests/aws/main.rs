@@ -14,6 +14,7 @@ mod doctor;
 mod drift;
 mod edges;
 mod filters;
+mod fleet;
 mod golden;
 mod instance_types;
 mod interruptions;

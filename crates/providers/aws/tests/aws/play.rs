@@ -12,6 +12,7 @@ use aws::provider::{Aws, Setup};
 use aws::settings::AwsSettings;
 use cloud::{CloudProvider as _, Error, Instance, Overlays};
 use cluster::state::{Kind, State};
+use embedded::faults::Faulty;
 use runtime::events::Recorder;
 use runtime::limit::Limiter;
 use runtime::metrics::Registry;
@@ -33,6 +34,8 @@ pub(crate) struct Play {
     pub(crate) aws: Aws,
     pub(crate) metrics: Registry,
     pub(crate) events: Recorder,
+    /// What stands between the provider and the API server.
+    pub(crate) faults: Faulty,
 }
 
 pub(crate) fn settings(more: &[&str]) -> Settings {
@@ -85,8 +88,10 @@ impl Play {
         let kinds = &WATCHED;
         let cluster_state =
             world.block_on(async { Cluster::new(State::awaiting(Provider::Aws, kinds), world.clock()) });
+        let faults = Faulty::new(world.server().service(), 1);
+        let client = world.block_on(async { kube::Client::new(faults.clone(), "default") });
         for kind in kinds {
-            world.spawn(runtime::watch::watch(world.client(), cluster_state.clone(), *kind));
+            world.spawn(runtime::watch::watch(client.clone(), cluster_state.clone(), *kind));
         }
         let limiter = Arc::new(world.block_on(async { Limiter::new(2000.0, 3000) }));
         let (metrics, events) = (Registry::for_provider(Provider::Aws), Recorder::new(Provider::Aws));
@@ -98,7 +103,7 @@ impl Play {
                 settings: AwsSettings::new(&settings).unwrap(),
                 gates: settings.gates,
                 min_values_policy: settings.min_values_policy,
-                api: Api::new(world.client(), cluster_state.clone(), Provider::Aws, limiter),
+                api: Api::new(client, cluster_state.clone(), Provider::Aws, limiter),
                 cluster: cluster_state,
                 clock: world.clock(),
                 events: events.clone(),
@@ -108,7 +113,7 @@ impl Play {
             aws.refresh_instance_types().await.unwrap();
             aws
         });
-        let mut play = Self { world, double, aws, metrics, events };
+        let mut play = Self { world, double, aws, metrics, events, faults };
         play.pass(1);
         play
     }

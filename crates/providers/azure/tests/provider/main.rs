@@ -10,6 +10,7 @@
 mod burst;
 mod controllers;
 mod ends;
+mod fleet;
 mod launches;
 mod machines;
 mod official;

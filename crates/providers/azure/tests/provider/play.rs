@@ -12,6 +12,7 @@ use azure::auth::FixedToken;
 use azure::provider::{Azure, Setup, discover};
 use azure::settings::AzureSettings;
 use cloud::{CloudProvider as _, Error, Instance};
+use embedded::faults::Faulty;
 use http::Method;
 use operator::Parts;
 use runtime::settings::{Command, Settings};
@@ -39,6 +40,8 @@ pub(crate) struct Play {
     pub(crate) double: Double,
     pub(crate) azure: Azure,
     pub(crate) parts: Parts,
+    /// What stands between the operator and the API server.
+    pub(crate) faults: Faulty,
 }
 
 fn settings(double: &armdouble::Settings, more: &[&str]) -> (Settings, AzureSettings) {
@@ -87,17 +90,15 @@ impl Play {
         if let Some(prepare) = stage.prepare {
             double.change(prepare);
         }
-        let (parts, azure) = world.block_on(start(&world, &double, settings, of_azure));
-        let mut play = Self { world, double, azure, parts };
+        let faults = Faulty::new(world.server().service(), 1);
+        let client = world.block_on(async { kube::Client::new(faults.clone(), "default") });
+        let (parts, azure) = world.block_on(start(&world, client.clone(), &double, settings, of_azure));
+        let mut play = Self { world, double, azure, parts, faults };
         if stage.alive {
             play.operate();
         } else {
             for kind in play.parts.settings.gates.kinds() {
-                play.world.spawn(runtime::watch::watch(
-                    play.world.client(),
-                    play.parts.cluster.clone(),
-                    kind,
-                ));
+                play.world.spawn(runtime::watch::watch(client.clone(), play.parts.cluster.clone(), kind));
             }
         }
         play.pass(1);
@@ -219,11 +220,12 @@ impl Play {
 
 async fn start(
     world: &World,
+    kubernetes: kube::Client,
     double: &Double,
     settings: Settings,
     of_azure: AzureSettings,
 ) -> (Parts, Azure) {
-    let parts = Parts::new(world.client(), Provider::Azure, world.clock(), settings);
+    let parts = Parts::new(kubernetes, Provider::Azure, world.clock(), settings);
     let token = Arc::new(FixedToken::new("token"));
     let client = Client::new(ClientSetup {
         metrics: parts.metrics.clone(),
