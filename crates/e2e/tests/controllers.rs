@@ -17,6 +17,8 @@ mod azure_table;
 mod azure_takeover;
 #[path = "controllers/cluster.rs"]
 mod cluster;
+#[path = "controllers/fleet.rs"]
+mod fleet;
 #[path = "support/ours.rs"]
 mod ours;
 #[path = "controllers/permissions.rs"]

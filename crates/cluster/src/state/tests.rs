@@ -81,6 +81,10 @@ fn a_kind_whose_watch_has_failed_keeps_its_objects_and_proves_nothing() {
     // The next list, or the server that takes up the watch again, makes it fresh.
     assert_eq!(state.set_fresh(Kind::Pod).unwrap().since, at(60));
     assert!(state.doubt(&[Kind::Pod]).is_none() && state.stale().len() == 0);
+    // An object that cannot be read may be the one that is missed.
+    let unreadable = Unreadable { uid: Box::default(), why: "why".to_owned() };
+    state.observe(Seen::Unreadable(Kind::Pod, Key::new("default", "b"), unreadable));
+    assert_eq!(state.doubt(&[Kind::Pod]).unwrap(), "Pod default/b cannot be read: why");
 }
 
 #[test]
