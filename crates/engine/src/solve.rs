@@ -12,6 +12,7 @@ mod cheaper;
 mod claim;
 mod failure;
 mod finish;
+mod limits;
 mod min_values;
 mod node;
 mod reserve;
@@ -41,6 +42,7 @@ pub use finish::{Plan, PlannedClaim, Unusable};
 pub use simulation::{Answer, Question, Simulation};
 
 use claim::Claim;
+use limits::Room;
 use node::NodeState;
 use reserve::Reservations;
 use simulation::Assumed;
@@ -81,8 +83,8 @@ pub(crate) struct Solver<'a> {
     core: Core<'a>,
     templates: Vec<Template>,
     unusable: Vec<Unusable>,
-    /// What is left of each pool's limits; absent resources are not limited.
-    limits: Vec<FastMap<ResourceId, i64>>,
+    /// What is left of each pool's limits.
+    limits: Vec<Room>,
     nodes: Vec<NodeState>,
     claims: Vec<Claim>,
     /// Claims by how many pods they have, fewest first.
@@ -147,11 +149,7 @@ impl<'a> Solver<'a> {
         };
         Self {
             advice_exists: templates.iter().any(advises),
-            limits: snapshot
-                .pools
-                .iter()
-                .map(|pool| pool.limits.iter().map(|limit| (limit.resource, limit.remaining)).collect())
-                .collect(),
+            limits: Room::of_pools(snapshot),
             nodes: node::states(&mut world),
             claims: Vec::new(),
             order: Vec::new(),

@@ -49,6 +49,9 @@ impl Texts<'_> {
             PoolFailure::Limits => {
                 format!("all available instance types exceed limits for nodepool (NodePool={pool})")
             }
+            PoolFailure::LimitsUnsettled => format!(
+                "limits of nodepool leave room only once its new nodes are launched (NodePool={pool})"
+            ),
             PoolFailure::Taints(taints) => {
                 let texts: Vec<String> =
                     taints.iter().map(|taint| format!("did not tolerate taint (taint={taint})")).collect();

@@ -104,21 +104,6 @@ fn a_tainted_pool_takes_only_pods_that_tolerate_it() {
 }
 
 #[test]
-fn limits_count_the_largest_type_a_claim_could_become() {
-    let mut world = World::new();
-    let small = world.instance_type("small", &[("cpu", "2"), ("memory", "8Gi"), ("pods", "10")], &["a"], 1.0);
-    let large = world.instance_type("large", &[("cpu", "4"), ("memory", "8Gi"), ("pods", "10")], &["a"], 2.0);
-    let catalogue = world.catalogue(vec![small, large]);
-    world.pool("default", &[], catalogue);
-    world.limit(0, "cpu", "4");
-    let mut class = world.class(&[("cpu", "1")]);
-    class.labels = world.labels(&[("app", "web")]);
-    class.anti_affinities = vec![world.term(HOSTNAME, &[("app", "web")])];
-    world.pods(2, class);
-    assert_eq!(placed(&world.solve()), 1);
-}
-
-#[test]
 fn node_preferences_are_dropped_one_by_one() {
     let mut world = World::with_simulated_types();
     let mut class = world.class(&[("cpu", "1")]);

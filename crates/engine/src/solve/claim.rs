@@ -5,7 +5,6 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::compiled::Compiled;
-use crate::intern::ResourceId;
 use crate::mask::Mask;
 use crate::model::{CatalogueId, HostPort, PodClass, PodId, PoolId, ReservationId, TaintsId, Volume};
 use crate::options::{MinValues, Reserved};
@@ -13,6 +12,7 @@ use crate::resources::Amounts;
 use crate::solve::failure::{
     Conflict, Failure, Flags, PoolFailure, TopologyFailure, TypeFailure, VolumeExcess,
 };
+use crate::solve::limits::{Counted, Sizes};
 use crate::solve::template::DaemonGroup;
 use crate::solve::variant::Variant;
 use crate::solve::{Change, Core, Solver, claim_host, min_values, volume_counts};
@@ -36,10 +36,27 @@ pub(crate) struct Claim {
     pub(crate) requests: Amounts,
     /// No type has more than this.
     largest: Amounts,
+    /// The types by size, where the pool has limits.
+    pub(crate) sizes: Option<Arc<Sizes>>,
+    /// What it counts with in the limits of its pool.
+    pub(crate) counted: Counted,
+    /// No type may take more of limits than this.
+    pub(crate) most: Amounts,
     pub(crate) pods: Vec<PodId>,
     ports: Vec<HostPort>,
     volumes: Vec<Volume>,
     pub(crate) reservations: Vec<ReservationId>,
+}
+
+impl Claim {
+    /// Leaves the claim some types.
+    pub(super) fn set_rows(&mut self, rows: Mask, compiled: &Compiled) {
+        self.largest = largest(compiled, &rows);
+        if let Some(sizes) = &self.sizes {
+            self.most = sizes.largest(rows.iter().map(|row| compiled.row_type(row)));
+        }
+        self.rows = rows;
+    }
 }
 
 /// A claim does not take a pod.
@@ -53,6 +70,10 @@ struct Refusal {
 impl Refusal {
     fn new(explained: bool, forever: bool, reason: impl FnOnce() -> PoolFailure) -> Self {
         Self { reason: explained.then(|| Box::new(reason())), forever }
+    }
+
+    fn into_reason(self) -> PoolFailure {
+        *self.reason.expect("refusals of new claims are explained")
     }
 }
 
@@ -81,6 +102,7 @@ impl Solver<'_> {
             if variant.is_refused(index) {
                 continue;
             }
+            self.keep_within_limits(index);
             let claim = &self.claims[index];
             if !roughly_fits(claim, class) {
                 variant.refuse(index);
@@ -124,26 +146,23 @@ impl Solver<'_> {
         for template in 0..self.templates.len() {
             let index = self.claims.len();
             let pool = self.templates[template].pool;
-            let claim = match self.new_claim(template) {
-                Ok(claim) => claim,
-                Err(reason) => {
-                    failures.push((pool, *reason));
-                    continue;
-                }
-            };
-            match self.core.admit(&claim, index, Candidate { class, variant, obeyed }, true) {
+            let mut claim = self.new_claim(template);
+            let candidate = Candidate { class, variant, obeyed };
+            let admitted = self
+                .begin_within_limits(&mut claim, false)
+                .and_then(|()| self.core.admit(&claim, index, candidate, true).map_err(Refusal::into_reason));
+            match admitted {
                 Ok(change) => {
                     self.claims.push(claim);
                     self.commit(index, change, class, guards, pod);
-                    self.charge_limits(index);
                     // The newest goes behind the others that have one pod.
                     let end = self.order.partition_point(|id| self.claims[*id as usize].pods.len() <= 1);
                     let id = claim_id(index);
                     self.order.insert(end, id);
                     return Ok(id);
                 }
-                Err(refusal) => {
-                    let reason = *refusal.reason.expect("refusals of new claims are explained");
+                Err(reason) => {
+                    let reason = self.reason_with_limits(template, index, candidate, reason);
                     let deferred = reason.is_deferred();
                     failures.push((pool, reason));
                     if deferred {
@@ -164,41 +183,49 @@ impl Solver<'_> {
         self.order[position..=position + fewer].rotate_left(1);
     }
 
-    /// An empty claim of a template, with the types that the pool's limits leave.
-    fn new_claim(&self, template: usize) -> Result<Claim, Box<PoolFailure>> {
-        let template = &self.templates[template];
-        let limits = &self.limits[template.pool.index()];
-        let compiled = &self.core.compiled[template.catalogue.index()];
-        let mut rows = template.rows.clone();
-        if !limits.is_empty() {
-            if limits.get(&ResourceId::NODES).is_some_and(|left| *left <= 0) {
-                return Err(Box::new(PoolFailure::NodeLimit));
-            }
-            for row in template.rows.iter() {
-                let capacity = &compiled.types()[compiled.row_type(row)].capacity;
-                if limits.iter().any(|(resource, left)| capacity.get(*resource) > *left) {
-                    rows.remove(row);
-                }
-            }
-            if rows.is_empty() {
-                return Err(Box::new(PoolFailure::Limits));
-            }
+    /// Why a pool makes no node for a pod: because of its limits, if it would make one without them.
+    fn reason_with_limits(
+        &mut self,
+        template: usize,
+        index: usize,
+        pod: Candidate<'_>,
+        reason: PoolFailure,
+    ) -> PoolFailure {
+        if self.templates[template].sizes.is_none() {
+            return reason;
         }
-        Ok(Claim {
+        let mut claim = self.new_claim(template);
+        if let Err(refusal) = self.core.admit(&claim, index, pod, true) {
+            return refusal.into_reason();
+        }
+        match self.begin_within_limits(&mut claim, true) {
+            Ok(()) if self.core.admit(&claim, index, pod, true).is_ok() => PoolFailure::LimitsUnsettled,
+            Ok(()) => PoolFailure::Limits,
+            Err(reason) => reason,
+        }
+    }
+
+    /// An empty claim of a template.
+    fn new_claim(&self, template: usize) -> Claim {
+        let template = &self.templates[template];
+        Claim {
             pool: template.pool,
             catalogue: template.catalogue,
             taints: self.core.world.snapshot.pools[template.pool.index()].taints,
             requirements: template.requirements,
             min_values_relaxed: template.min_values_relaxed,
-            rows,
+            rows: template.rows.clone(),
             daemons: Arc::clone(&template.daemons),
             requests: Amounts::default(),
             largest: Amounts::default(),
+            sizes: template.sizes.as_ref().map(Arc::clone),
+            counted: Counted::default(),
+            most: Amounts::default(),
             pods: Vec::new(),
             ports: Vec::new(),
             volumes: Vec::new(),
             reservations: Vec::new(),
-        })
+        }
     }
 
     fn commit(&mut self, index: usize, change: Change, class: &PodClass, guards: &[GroupId], pod: PodId) {
@@ -211,13 +238,20 @@ impl Solver<'_> {
             self.core.reservations.exchange(&claim.reservations, &change.reservations);
             self.reservation_epoch += 1;
         }
-        claim.requirements = change.requirements;
-        if change.rows != claim.rows || claim.pods.is_empty() {
-            claim.largest = largest(&self.core.compiled[claim.catalogue.index()], &change.rows);
-            claim.rows = change.rows;
+        let has_other_types = change.rows != claim.rows || claim.pods.is_empty();
+        let counts_anew = has_other_types
+            || change.requirements != claim.requirements
+            || change.reservations != claim.reservations;
+        if has_other_types {
+            claim.set_rows(change.rows, &self.core.compiled[claim.catalogue.index()]);
         }
+        claim.requirements = change.requirements;
         claim.requests = change.requests;
         claim.reservations = change.reservations;
+        if counts_anew {
+            self.count(index);
+        }
+        let claim = &mut self.claims[index];
         claim.ports.extend(class.ports.iter().cloned());
         claim.volumes.extend(class.volumes.iter().copied());
         claim.pods.push(pod);
@@ -227,24 +261,6 @@ impl Solver<'_> {
             taints: claim.taints,
         };
         self.core.topology.record(&mut self.core.world, class, guards, target);
-    }
-
-    /// Takes the largest type a claim could become from what its pool may still have.
-    fn charge_limits(&mut self, index: usize) {
-        let claim = &self.claims[index];
-        let limits = &mut self.limits[claim.pool.index()];
-        if limits.is_empty() {
-            return;
-        }
-        let compiled = &self.core.compiled[claim.catalogue.index()];
-        let mut largest = Amounts::default();
-        for row in claim.rows.iter() {
-            largest.raise_to(&compiled.types()[compiled.row_type(row)].capacity);
-        }
-        largest.set(ResourceId::NODES, 1000);
-        for (resource, left) in limits.iter_mut() {
-            *left = left.saturating_sub(largest.get(*resource));
-        }
     }
 }
 

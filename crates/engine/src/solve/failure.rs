@@ -18,7 +18,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the pod only waits for a reservation to be settled.
+    /// Whether the pod only waits for reservations or limits to be settled.
     pub fn is_deferred(&self) -> bool {
         matches!(self, Self::Pools(pools) if pools.iter().any(|(_, failure)| failure.is_deferred()))
     }
@@ -29,8 +29,10 @@ impl Failure {
 pub enum PoolFailure {
     /// The pool may have no further node.
     NodeLimit,
-    /// Every type is larger than what the pool may still have.
+    /// Every type that would do is larger than what the pool may still have.
     Limits,
+    /// The pool may have room once the cloud has chosen among the types that other claims of the round must name.
+    LimitsUnsettled,
     /// The pod does not tolerate taints of the pool.
     Taints(Vec<Taint>),
     /// The pod's volumes are more than any type can attach.
@@ -130,8 +132,12 @@ pub enum ReservedFailure {
 }
 
 impl PoolFailure {
-    /// Whether the pod only waits for a reservation to be settled.
+    /// Whether the pod only waits for reservations or limits to be settled.
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Self::Reserved(failure) if *failure != ReservedFailure::FallsThrough)
+        match self {
+            Self::LimitsUnsettled => true,
+            Self::Reserved(failure) => *failure != ReservedFailure::FallsThrough,
+            _ => false,
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::requirement::Requirement;
 use crate::resources::Amounts;
 use crate::solve::claim::Claim;
 use crate::solve::failure::{Failure, PoolFailure};
+use crate::solve::limits::Parts;
 use crate::solve::{Core, Place, Solver, min_values};
 use crate::universe::{FastMap, SetId, Undefined, Universe};
 
@@ -55,6 +56,8 @@ pub struct PlannedClaim {
     pub price: f64,
     /// What it must have, DaemonSets included.
     pub requests: Amounts,
+    /// What it may take of the limits of its pool, whatever the cloud chooses; nothing if the pool has none.
+    pub most: Amounts,
     /// Whether the pool's demand for choice was lowered.
     pub min_values_relaxed: bool,
     /// Whether it holds places in reservations, to which it is bound then.
@@ -88,6 +91,7 @@ pub(super) type Prices = FastMap<(u16, SetId), PriceList>;
 impl Solver<'_> {
     pub(super) fn finish(mut self) -> Plan {
         let claims = std::mem::take(&mut self.claims);
+        let parts = self.parts(&claims);
         let mut prices = Prices::default();
         let mut planned: Vec<PlannedClaim> = Vec::with_capacity(claims.len());
         for claim in claims {
@@ -95,7 +99,7 @@ impl Solver<'_> {
             let pool = claim.pool;
             let place =
                 Some(Place::Claim(u32::try_from(planned.len()).expect("fewer than four billion claims")));
-            match self.planned(claim, &mut prices) {
+            match self.planned(claim, &parts, &mut prices) {
                 Ok(claim) => {
                     for pod in &pods {
                         self.places[pod.index()] = place;
@@ -121,7 +125,13 @@ impl Solver<'_> {
     }
 
     /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
-    pub(super) fn planned(&mut self, claim: Claim, prices: &mut Prices) -> Result<PlannedClaim, Vec<KeyId>> {
+    pub(super) fn planned(
+        &mut self,
+        mut claim: Claim,
+        parts: &Parts,
+        prices: &mut Prices,
+    ) -> Result<PlannedClaim, Vec<KeyId>> {
+        self.lower_to_limits(&mut claim, parts);
         let requirements = self.with_reservations(&claim);
         let list = self.prices_for(claim.catalogue, requirements, prices);
         let compiled = &self.core.compiled[claim.catalogue.index()];
@@ -145,6 +155,7 @@ impl Solver<'_> {
         Ok(PlannedClaim {
             pool: claim.pool,
             requirements,
+            most: claim.most_of(&types),
             types,
             cheapest: cheapest.map(|offer| (offer.type_, offer.offering)),
             price: cheapest.map_or(f64::MAX, |offer| offer.price),
@@ -153,6 +164,21 @@ impl Solver<'_> {
             reserved: !claim.reservations.is_empty(),
             pods: claim.pods,
         })
+    }
+
+    /// Leaves a claim the types that it may name. Its demand for choice is lowered where that leaves too little, which
+    /// it never does where the demand is strict.
+    fn lower_to_limits(&mut self, claim: &mut Claim, parts: &Parts) {
+        let compiled = &self.core.compiled[claim.catalogue.index()];
+        let is_too_large = |row: &usize| !claim.may_name(compiled.row_type(*row), parts);
+        let too_large: Vec<usize> = claim.rows.iter().filter(is_too_large).collect();
+        if too_large.is_empty() {
+            return;
+        }
+        too_large.into_iter().for_each(|row| claim.rows.remove(row));
+        let universe = &mut self.core.world.universe;
+        let unmet = min_values::unmet(claim.requirements, &claim.rows, compiled, universe);
+        claim.requirements = min_values::lowered(claim.requirements, &unmet, universe);
     }
 
     /// Whether the claim demands less choice than its pool.

@@ -12,11 +12,11 @@
 
 use std::sync::Arc;
 
-use crate::intern::ResourceId;
 use crate::model::{NodeId, Pod, PodId, ReservationId, Share, Snapshot};
 use crate::options::{Options, Reserved};
 use crate::resources::Amounts;
 use crate::solve::finish::Prices;
+use crate::solve::limits::Room;
 use crate::solve::node::NodeState;
 use crate::solve::reserve::Reservations;
 use crate::solve::{Failure, Place, PlannedClaim, PoolFailure, Solver, before};
@@ -104,7 +104,7 @@ pub struct Simulation<'a> {
     /// Where pods are by now whose node went.
     moved: FastMap<PodId, NodeId>,
     /// What pools may still have.
-    limits: Vec<FastMap<ResourceId, i64>>,
+    limits: Vec<Room>,
 }
 
 /// What the nodes of a question take of the limits of their pools.
@@ -176,7 +176,8 @@ impl<'a> Simulation<'a> {
     pub fn adopt(&mut self, question: &Question<'_>) -> Answer {
         let pods = self.pods_of(question);
         let truth = self.assume(question, &pods, true);
-        let (answer, _) = self.try_out(question, &pods);
+        let (answer, first) = self.try_out(question, &pods);
+        self.solver.settle_limits(first, &answer.claims);
         let place = |pod: &PodId| match self.solver.places[pod.index()] {
             Some(Place::Node(node)) => Some(node),
             _ => None,
@@ -269,9 +270,7 @@ impl<'a> Simulation<'a> {
             core.options.reserved = Reserved::Strict;
             core.reservations.credit(id);
             for share in shares(snapshot, question) {
-                for (resource, left) in &mut solver.limits[share.pool.index()] {
-                    *left = left.saturating_add(share.amounts.get(*resource));
-                }
+                solver.limits[share.pool.index()].give_back(&share.amounts);
             }
         }
         solver.assumed = Some(Assumed { saving: question.saving, nodes: Vec::new() });
@@ -284,9 +283,10 @@ impl<'a> Simulation<'a> {
             self.prices.clear();
         }
         let claims = self.solver.claims.split_off(first);
+        let parts = self.solver.parts(&claims);
         for claim in claims.iter().cloned() {
             let (pool, of_claim) = (claim.pool, claim.pods.clone());
-            match self.solver.planned(claim, &mut self.prices) {
+            match self.solver.planned(claim, &parts, &mut self.prices) {
                 Ok(planned) => {
                     let place = Place::Claim(u32::try_from(answer.claims.len()).expect("claims are few"));
                     answer.places.extend(of_claim.into_iter().map(|pod| (pod, place)));

@@ -6,6 +6,7 @@ use crate::compiled::Compiled;
 use crate::mask::Mask;
 use crate::model::{CatalogueId, HostPort, Pool, PoolId};
 use crate::resources::Amounts;
+use crate::solve::limits::Sizes;
 use crate::solve::min_values;
 use crate::universe::{SetId, Undefined};
 use crate::world::World;
@@ -22,6 +23,8 @@ pub(crate) struct Template {
     pub(crate) rows: Mask,
     /// The types by which DaemonSets run on them.
     pub(crate) daemons: Arc<[DaemonGroup]>,
+    /// The types by size, where the pool has limits.
+    pub(crate) sizes: Option<Arc<Sizes>>,
 }
 
 /// Types that run the same DaemonSets.
@@ -62,7 +65,8 @@ impl Template {
             return Err(!unmet.is_empty());
         }
         let daemons = daemon_groups(pool, requirements, &rows, compiled, world).into();
-        Ok(Self { pool: id, catalogue, requirements, min_values_relaxed, rows, daemons })
+        let sizes = Sizes::new(pool, &rows, compiled);
+        Ok(Self { pool: id, catalogue, requirements, min_values_relaxed, rows, daemons, sizes })
     }
 }
 
