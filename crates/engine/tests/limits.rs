@@ -7,7 +7,7 @@ use engine::model::{InstanceType, NodeId, PoolId, ReservationId, Runs, Snapshot}
 use engine::options::{MinValues, Options, Reserved};
 use engine::requirement::Requirement;
 use engine::resources::Amounts;
-use engine::solve::{Plan, PlannedClaim, Question, Simulation};
+use engine::solve::{Failure, Plan, PlannedClaim, PoolFailure, Question, Simulation};
 use proptest::prelude::*;
 use world::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, World, ZONE, placed};
 
@@ -41,6 +41,11 @@ fn range(world: &World, claim: &PlannedClaim) -> (i64, i64) {
     let cpus = || types(&world.snapshot, claim).into_iter().map(|it| it.capacity.get(ResourceId::CPU));
     let least = cpus().min().expect("a claim names types");
     (least / 1_000_000_000, cpus().max().expect("a claim names types") / 1_000_000_000)
+}
+
+/// Whether some pool may have room once the cloud has chosen.
+fn is_unsettled(failure: &Failure) -> bool {
+    matches!(failure, Failure::Pools(pools) if pools.iter().any(|(_, why)| *why == PoolFailure::LimitsUnsettled))
 }
 
 fn pools(plan: &Plan) -> Vec<u16> {
@@ -158,7 +163,7 @@ fn as_many_types_count_as_must_be_to_choose_from() {
     assert_eq!(plan.claims.iter().map(|claim| claim.types.len()).collect::<Vec<_>>(), [3, 3]);
     // The others wait for what the cloud chooses: if it is the smallest, there is room for them.
     let failures: Vec<_> = plan.failures.iter().flatten().collect();
-    assert!(failures.len() == 2 && failures.iter().all(|it| it.is_deferred()), "{failures:?}");
+    assert!(failures.len() == 2 && failures.iter().all(|it| is_unsettled(it)), "{failures:?}");
     // With less demand there is room for all.
     world.options = Options { min_values: MinValues::BestEffort, ..Options::default() };
     let plan = world.solve();
@@ -333,7 +338,7 @@ proptest! {
         }
         // Those that avoid each other avoid the nodes of the first round, too; the others find less room than there is.
         let mut pods = std::mem::take(&mut world.snapshot.pods);
-        let mut pending = plan.failures.iter().map(|it| it.as_ref().is_some_and(|it| !it.is_deferred()));
+        let mut pending = plan.failures.iter().map(|it| it.as_ref().is_some_and(|it| !is_unsettled(it)));
         pods.retain(|_| pending.next().unwrap_or(false));
         world.snapshot.pods = pods;
         prop_assert_eq!(placed(&world.solve()), 0);

@@ -18,7 +18,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the pod only waits for reservations or limits to be settled.
+    /// Whether the pod only waits for a reservation to be settled.
     pub fn is_deferred(&self) -> bool {
         matches!(self, Self::Pools(pools) if pools.iter().any(|(_, failure)| failure.is_deferred()))
     }
@@ -132,12 +132,8 @@ pub enum ReservedFailure {
 }
 
 impl PoolFailure {
-    /// Whether the pod only waits for reservations or limits to be settled.
+    /// Whether the pod only waits for a reservation to be settled.
     pub fn is_deferred(&self) -> bool {
-        match self {
-            Self::LimitsUnsettled => true,
-            Self::Reserved(failure) => *failure != ReservedFailure::FallsThrough,
-            _ => false,
-        }
+        matches!(self, Self::Reserved(failure) if *failure != ReservedFailure::FallsThrough)
     }
 }

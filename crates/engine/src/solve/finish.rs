@@ -10,7 +10,6 @@ use crate::requirement::Requirement;
 use crate::resources::Amounts;
 use crate::solve::claim::Claim;
 use crate::solve::failure::{Failure, PoolFailure};
-use crate::solve::limits::Parts;
 use crate::solve::{Core, Place, Solver, min_values};
 use crate::universe::{FastMap, SetId, Undefined, Universe};
 
@@ -90,16 +89,16 @@ pub(super) type Prices = FastMap<(u16, SetId), PriceList>;
 
 impl Solver<'_> {
     pub(super) fn finish(mut self) -> Plan {
-        let claims = std::mem::take(&mut self.claims);
-        let parts = self.parts(&claims);
+        let mut claims = std::mem::take(&mut self.claims);
         let mut prices = Prices::default();
+        self.name_types(&mut claims, &mut prices);
         let mut planned: Vec<PlannedClaim> = Vec::with_capacity(claims.len());
         for claim in claims {
             let pods = claim.pods.clone();
             let pool = claim.pool;
             let place =
                 Some(Place::Claim(u32::try_from(planned.len()).expect("fewer than four billion claims")));
-            match self.planned(claim, &parts, &mut prices) {
+            match self.planned(claim, &mut prices) {
                 Ok(claim) => {
                     for pod in &pods {
                         self.places[pod.index()] = place;
@@ -125,13 +124,7 @@ impl Solver<'_> {
     }
 
     /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
-    pub(super) fn planned(
-        &mut self,
-        mut claim: Claim,
-        parts: &Parts,
-        prices: &mut Prices,
-    ) -> Result<PlannedClaim, Vec<KeyId>> {
-        self.lower_to_limits(&mut claim, parts);
+    pub(super) fn planned(&mut self, claim: Claim, prices: &mut Prices) -> Result<PlannedClaim, Vec<KeyId>> {
         let requirements = self.with_reservations(&claim);
         let list = self.prices_for(claim.catalogue, requirements, prices);
         let compiled = &self.core.compiled[claim.catalogue.index()];
@@ -166,21 +159,6 @@ impl Solver<'_> {
         })
     }
 
-    /// Leaves a claim the types that it may name. Its demand for choice is lowered where that leaves too little, which
-    /// it never does where the demand is strict.
-    fn lower_to_limits(&mut self, claim: &mut Claim, parts: &Parts) {
-        let compiled = &self.core.compiled[claim.catalogue.index()];
-        let is_too_large = |row: &usize| !claim.may_name(compiled.row_type(*row), parts);
-        let too_large: Vec<usize> = claim.rows.iter().filter(is_too_large).collect();
-        if too_large.is_empty() {
-            return;
-        }
-        too_large.into_iter().for_each(|row| claim.rows.remove(row));
-        let universe = &mut self.core.world.universe;
-        let unmet = min_values::unmet(claim.requirements, &claim.rows, compiled, universe);
-        claim.requirements = min_values::lowered(claim.requirements, &unmet, universe);
-    }
-
     /// Whether the claim demands less choice than its pool.
     fn lowered(&self, claim: &Claim) -> bool {
         let universe = &self.core.world.universe;
@@ -192,7 +170,7 @@ impl Solver<'_> {
     }
 
     /// A claim that holds reservations is bound to them.
-    fn with_reservations(&mut self, claim: &Claim) -> SetId {
+    pub(super) fn with_reservations(&mut self, claim: &Claim) -> SetId {
         let snapshot = self.core.world.snapshot;
         let Some(key) = snapshot.keys.reservation.filter(|_| !claim.reservations.is_empty()) else {
             return claim.requirements;

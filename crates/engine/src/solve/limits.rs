@@ -7,11 +7,12 @@
 //! 1. While pods are placed, a claim counts with the smallest type that takes its pods; where `minValues` is strict,
 //!    with as many of the smallest as it demands. It takes a pod, and a pool makes another claim, only if that keeps
 //!    the limit.
-//! 2. When all pods are placed, what the limit leaves is divided evenly among the claims of the pool. A claim names
-//!    the types that are no larger than what it counts with and its part.
+//! 2. When all pods are placed, each claim counts with its cheapest type, too, as long as there is room. What is left
+//!    then is divided evenly among the claims of the pool; a claim names the types that are no larger than what it
+//!    counts with and its part.
 //!
-//! What a claim counts with never becomes less in a round, so what was refused for a limit stays refused. Where only the
-//! choice that `minValues` demands keeps a pod from a pool, it waits until the cloud has chosen.
+//! What a claim counts with never becomes less in a round, so what was refused for a limit stays refused. Where it was
+//! refused only for the choice that `minValues` demands of other claims, there may be room once the cloud has chosen.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::options::MinValues;
 use crate::resources::Amounts;
 use crate::solve::claim::Claim;
 use crate::solve::failure::PoolFailure;
+use crate::solve::finish::Prices;
 use crate::solve::{PlannedClaim, Solver, min_values};
 use crate::universe::{FastMap, Undefined};
 
@@ -40,9 +42,6 @@ pub(crate) struct Room {
 }
 
 type Left = Vec<(ResourceId, i64)>;
-
-/// What the claims of a round may be larger than what they count with, by pool.
-pub(super) type Parts = Vec<(PoolId, Left)>;
 
 impl Room {
     pub(super) fn of_pools(snapshot: &Snapshot) -> Vec<Self> {
@@ -225,8 +224,41 @@ impl Solver<'_> {
         (sizes.largest(types.into_iter().take(needed)), least)
     }
 
-    /// What is left of limits, divided evenly among claims.
-    pub(super) fn parts(&self, claims: &[Claim]) -> Parts {
+    /// Leaves claims the types that they name in the end. Where a demand for choice is not strict, it is lowered to what
+    /// that leaves.
+    pub(super) fn name_types(&mut self, claims: &mut [Claim], prices: &mut Prices) {
+        for claim in claims.iter_mut().filter(|claim| claim.sizes.is_some()) {
+            self.count_cheapest(claim, prices);
+        }
+        let parts = self.parts(claims);
+        for claim in claims.iter_mut() {
+            let Some((_, part)) = parts.iter().find(|(pool, _)| *pool == claim.pool) else { continue };
+            let Some(sizes) = &claim.sizes else { continue };
+            let compiled = &self.core.compiled[claim.catalogue.index()];
+            drop_too_large(part, &claim.counted.amounts, sizes, &mut claim.rows, compiled);
+            let universe = &mut self.core.world.universe;
+            let unmet = min_values::unmet(claim.requirements, &claim.rows, compiled, universe);
+            claim.requirements = min_values::lowered(claim.requirements, &unmet, universe);
+        }
+    }
+
+    /// Lets a claim count with its cheapest type, too, if there is room.
+    fn count_cheapest(&mut self, claim: &mut Claim, prices: &mut Prices) {
+        let requirements = self.with_reservations(claim);
+        let list = self.prices_for(claim.catalogue, requirements, prices);
+        let cheapest = list.offers.iter().map(|offer| offer.type_).find(|type_| claim.rows.contains(*type_));
+        let (Some(type_), Some(sizes)) = (cheapest, &claim.sizes) else { return };
+        let room = &mut self.limits[claim.pool.index()];
+        if !has_room(&room.left, &claim.counted.amounts, &sizes.most[type_]) {
+            return;
+        }
+        room.give_back(&claim.counted.amounts);
+        claim.counted.amounts.raise_to(&sizes.most[type_]);
+        room.take(&claim.counted.amounts);
+    }
+
+    /// What is left of limits, divided evenly among claims, by pool.
+    fn parts(&self, claims: &[Claim]) -> Vec<(PoolId, Left)> {
         let mut counts: Vec<(PoolId, i64)> = Vec::new();
         for claim in claims.iter().filter(|claim| claim.sizes.is_some()) {
             match counts.iter_mut().find(|(pool, _)| *pool == claim.pool) {
@@ -255,13 +287,6 @@ impl Solver<'_> {
 }
 
 impl Claim {
-    /// Whether a claim may name a type: it is no larger than what the claim counts with and its part of what is left.
-    pub(super) fn may_name(&self, type_: usize, parts: &Parts) -> bool {
-        let Some(sizes) = &self.sizes else { return true };
-        let part = parts.iter().find(|(pool, _)| *pool == self.pool);
-        part.is_some_and(|(_, part)| has_room(part, &self.counted.amounts, &sizes.most[type_]))
-    }
-
     /// What a claim that names some types may take of limits; nothing if its pool has none.
     pub(super) fn most_of(&self, types: &[usize]) -> Amounts {
         let Some(sizes) = &self.sizes else { return Amounts::default() };

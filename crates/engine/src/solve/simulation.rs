@@ -282,11 +282,11 @@ impl<'a> Simulation<'a> {
         if self.prices.len() > MANY_PRICES {
             self.prices.clear();
         }
-        let claims = self.solver.claims.split_off(first);
-        let parts = self.solver.parts(&claims);
+        let mut claims = self.solver.claims.split_off(first);
+        self.solver.name_types(&mut claims, &mut self.prices);
         for claim in claims.iter().cloned() {
             let (pool, of_claim) = (claim.pool, claim.pods.clone());
-            match self.solver.planned(claim, &parts, &mut self.prices) {
+            match self.solver.planned(claim, &mut self.prices) {
                 Ok(planned) => {
                     let place = Place::Claim(u32::try_from(answer.claims.len()).expect("claims are few"));
                     answer.places.extend(of_claim.into_iter().map(|pod| (pod, place)));
