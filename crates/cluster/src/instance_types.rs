@@ -72,20 +72,27 @@ impl InstanceType {
         if offering.capacity_override.is_none() && offering.overhead_override.is_none() {
             return self.allocatable();
         }
-        let replaced = |base: &Resources, by: &Option<Resources>| {
-            let mut all = base.clone();
-            for (name, amount) in by.iter().flatten() {
-                all.set(name.clone(), *amount);
-            }
-            all
-        };
         let of_offering = Self {
-            capacity: replaced(&self.capacity, &offering.capacity_override),
-            overhead: replaced(&self.overhead, &offering.overhead_override),
+            capacity: self.capacity_of(offering),
+            overhead: replaced(&self.overhead, offering.overhead_override.as_ref()),
             ..Self::default()
         };
         of_offering.allocatable()
     }
+
+    /// What it has if it is bought in one way.
+    pub fn capacity_of(&self, offering: &Offering) -> Resources {
+        replaced(&self.capacity, offering.capacity_override.as_ref())
+    }
+}
+
+/// Amounts, some of them replaced by others.
+fn replaced(base: &Resources, by: Option<&Resources>) -> Resources {
+    let mut all = base.clone();
+    for (name, amount) in by.into_iter().flatten() {
+        all.set(name.clone(), *amount);
+    }
+    all
 }
 
 impl Offering {

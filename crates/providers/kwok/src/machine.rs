@@ -10,6 +10,7 @@ use cluster::instance_types::{Wanted, single};
 use cluster::objects::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
+use units::Resources;
 
 use crate::choose::Choice;
 
@@ -38,8 +39,8 @@ pub struct Machine {
 impl Machine {
     /// The instance that is launched for a claim.
     ///
-    /// Its capacity is what the claim requests and no more, as dashboards and totals of the original provider
-    /// have it; what an overlay adds to the type gets onto the Node that way.
+    /// It has what its type has when it is bought as it is, and what the claim requests beyond that: a resource that
+    /// an overlay gave to the type when the claim was planned, and has not any more.
     pub fn launched(name: String, claim: &NodeClaim, wanted: &Wanted<'_>, choice: &Choice<'_>) -> Self {
         let Choice { instance_type, offering } = choice;
         let mut all = claim.metadata.labels.clone().unwrap_or_default();
@@ -56,10 +57,9 @@ impl Machine {
         set(labels::kwok::INSTANCE_PRICE, &format!("{:.6}", offering.price));
         set(labels::kwok::PARTITION, PARTITION);
         let requests = &claim.spec.resources.requests;
-        let mut allocatable = requests.clone();
-        let of_type = instance_type.allocatable();
-        allocatable.extend(of_type.iter().map(|(name, amount)| (name.as_str().to_owned(), *amount)));
-        Self::of_claim(name, claim, all, requests.clone(), allocatable)
+        let capacity = with(requests, &instance_type.capacity_of(offering));
+        let allocatable = with(requests, &instance_type.allocatable_of(offering));
+        Self::of_claim(name, claim, all, capacity, allocatable)
     }
 
     /// The instance that was launched for a claim that has been told of it.
@@ -116,6 +116,13 @@ impl Machine {
         };
         NodeClaim { metadata, spec: NodeClaimSpec::default(), status: Some(status) }
     }
+}
+
+/// What a claim requests, replaced by what there is of it, and what else there is.
+fn with(requests: &ResourceList, of_type: &Resources) -> ResourceList {
+    let mut all = requests.clone();
+    all.extend(of_type.iter().map(|(name, amount)| (name.as_str().to_owned(), *amount)));
+    all
 }
 
 /// The instance behind a Node.

@@ -138,7 +138,8 @@ fn an_instance_is_created_found_listed_and_becomes_a_ready_node() {
     let name = id(&launched).strip_prefix("kwok://").unwrap();
     assert!(name.starts_with("kwok-one-"), "{name}");
     let node = play.world.get(&format!("/api/v1/nodes/{name}")).unwrap();
-    assert_eq!(node["status"]["capacity"], json!({"cpu": "1", "pods": "1"}));
+    let capacity = json!({"cpu": "2", "memory": "4Gi", "pods": "32", "ephemeral-storage": "20Gi"});
+    assert_eq!(node["status"]["capacity"], capacity);
     assert_eq!(node["status"]["allocatable"]["cpu"], "1900m");
     let ready = &node["status"]["conditions"].as_array().unwrap();
     assert!(ready.iter().any(|it| it["type"] == "Ready" && it["status"] == "True"), "{node}");

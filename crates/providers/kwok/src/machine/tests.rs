@@ -42,7 +42,7 @@ fn machine() -> Machine {
 }
 
 #[test]
-fn a_node_has_the_labels_of_claim_type_and_offering_and_the_capacity_that_was_asked_for() {
+fn a_node_has_the_labels_of_claim_type_and_offering_and_the_capacity_of_its_type() {
     let expected = json!({
         "metadata": {
             "name": "kwok-default-x7k2p-n",
@@ -76,7 +76,9 @@ fn a_node_has_the_labels_of_claim_type_and_offering_and_the_capacity_that_was_as
             "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}],
         },
         "status": {
-            "capacity": {"cpu": "1500m", "memory": "1Gi", "pods": "3", "example.com/gpu": "1"},
+            "capacity": {
+                "cpu": "2", "memory": "4Gi", "pods": "32", "ephemeral-storage": "20Gi", "example.com/gpu": "1",
+            },
             "allocatable": {
                 "cpu": "1900m", "memory": "4086Mi", "pods": "32", "ephemeral-storage": "20Gi", "example.com/gpu": "1",
             },
@@ -84,6 +86,33 @@ fn a_node_has_the_labels_of_claim_type_and_offering_and_the_capacity_that_was_as
         },
     });
     assert_eq!(machine().node(), expected);
+}
+
+#[test]
+fn a_node_has_what_its_offering_says_and_what_was_planned_for() {
+    let (claim, sets) = (claim(), LabelSets::for_provider(Provider::Kwok));
+    let mut instance_type =
+        kwok::built_in().into_iter().find(|each| each.name == "c-2x-amd64-linux").unwrap();
+    let quantity = |text: &str| -> units::Quantity { text.parse().unwrap() };
+    instance_type.offerings[2].capacity_override = Some([("cpu", quantity("3"))].into_iter().collect());
+    let choice = Choice { instance_type: &instance_type, offering: &instance_type.offerings[2] };
+    let machine = Machine::launched("n".to_owned(), &claim, &wanted(&claim, &sets).unwrap(), &choice);
+    let told = |list: &ResourceList| ["cpu", "memory", "example.com/gpu"].map(|name| list[name].to_string());
+    assert_eq!(told(&machine.capacity), ["3", "4Gi", "1"]);
+    assert_eq!(told(&machine.allocatable), ["2900m", "4086Mi", "1"]);
+}
+
+#[test]
+fn a_claim_that_requests_nothing_has_the_capacity_of_its_type() {
+    let (mut claim, sets) = (claim(), LabelSets::for_provider(Provider::Kwok));
+    claim.spec.resources.requests.clear();
+    let types = kwok::built_in();
+    let instance_type = types.iter().find(|each| each.name == "m-2x-amd64-linux").unwrap();
+    let choice = Choice { instance_type, offering: &instance_type.offerings[0] };
+    let machine = Machine::launched("n".to_owned(), &claim, &wanted(&claim, &sets).unwrap(), &choice);
+    let status = machine.instance().status.unwrap();
+    let capacity = serde_json::to_value(&status.capacity).unwrap();
+    assert_eq!(capacity, json!({"cpu": "2", "memory": "16Gi", "pods": "32", "ephemeral-storage": "20Gi"}));
 }
 
 #[test]
