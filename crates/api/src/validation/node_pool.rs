@@ -10,9 +10,23 @@ use crate::names::taints::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE};
 use crate::nodepool::{NodeClaimTemplate, NodePoolSpec};
 use crate::shared::Taint;
 
+/// How long values of labels can be.
+const LABEL_VALUE: usize = 63;
+
 /// What is wrong with a NodePool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodePoolError {
+    /// Nodes cannot carry the name as a label.
+    #[error(
+        "metadata.name: {name:?} has {} characters; at most {LABEL_VALUE} are accepted, because nodes have it as the \
+         value of the label {}",
+        name.chars().count(),
+        labels::NODEPOOL
+    )]
+    Name {
+        /// The name.
+        name: String,
+    },
     /// A label of the template is the one that Karpenter sets.
     #[error("invalid key name {} in labels, restricted", quoted(key))]
     OwnLabel {
@@ -77,10 +91,14 @@ pub enum NodePoolError {
     OwnRequirement,
 }
 
-/// Finds everything that is wrong with a NodePool: first with labels, then with taints, then with requirements.
-pub fn validate(spec: &NodePoolSpec, sets: &LabelSets) -> Result<(), Errors<NodePoolError>> {
+/// Finds everything that is wrong with a NodePool: first with its name, then with labels, with taints and with
+/// requirements.
+pub fn validate(name: &str, spec: &NodePoolSpec, sets: &LabelSets) -> Result<(), Errors<NodePoolError>> {
     let template = &spec.template;
     let mut errors = Vec::new();
+    if name.chars().count() > LABEL_VALUE {
+        errors.push(NodePoolError::Name { name: name.to_owned() });
+    }
     check_labels(template, sets, &mut errors);
     // A startup taint must not repeat a taint, so both lists share what was seen.
     let mut seen = BTreeSet::new();
@@ -163,7 +181,7 @@ mod tests {
     #[track_caller]
     fn check(metadata: &Value, spec: &Value, expected: &Expect) {
         let sets = LabelSets::for_provider(Provider::Kwok);
-        let text = match validate(&pool(metadata, spec), &sets) {
+        let text = match validate("default", &pool(metadata, spec), &sets) {
             Ok(()) => String::new(),
             Err(errors) => {
                 assert!(!errors.as_slice().is_empty());
@@ -267,6 +285,16 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_a_value_of_a_label() {
+        let spec = pool(&json!({}), &json!({}));
+        let check = |name: &str| validate(name, &spec, &LabelSets::core());
+        assert_eq!(check(&"a".repeat(63)), Ok(()));
+        let wrong = check(&"a".repeat(64)).unwrap_err().to_string();
+        assert!(wrong.starts_with("metadata.name: \"aaa"), "{wrong}");
+        assert!(wrong.contains("has 64 characters; at most 63 are accepted"), "{wrong}");
+    }
+
+    #[test]
     fn errors_are_joined_in_order() {
         let spec = pool(
             &json!({"labels": {"karpenter.sh/nodepool": "x"}}),
@@ -275,7 +303,7 @@ mod tests {
                 "requirements": [{"key": "karpenter.sh/nodepool", "operator": "Gt", "values": []}],
             }),
         );
-        let errors = validate(&spec, &LabelSets::core()).unwrap_err();
+        let errors = validate("default", &spec, &LabelSets::core()).unwrap_err();
         expect![[r#"invalid key name "karpenter.sh/nodepool" in labels, restricted; invalid value: "Evict" in taints; invalid value: key karpenter.sh/nodepool with operator Gt must have a single positive integer value in requirements, restricted; invalid key: "karpenter.sh/nodepool" in requirements, restricted"#]].assert_eq(&errors.to_string());
     }
 }

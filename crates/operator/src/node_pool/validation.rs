@@ -45,7 +45,8 @@ fn wrong_with_budgets(pool: &NodePool) -> Option<String> {
 /// The pool with its new conditions.
 fn decide(pool: &NodePool, sets: &LabelSets, now: Timestamp) -> NodePool {
     let mut pool = pool.clone();
-    let wrong = node_pool::validate(&pool.spec, sets).err();
+    let name = pool.metadata.name.as_deref().unwrap_or_default();
+    let wrong = node_pool::validate(name, &pool.spec, sets).err();
     let wrong_budgets = wrong_with_budgets(&pool);
     let mut conditions = Conditions::of(&mut pool, now);
     match wrong {
