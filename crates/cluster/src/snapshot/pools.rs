@@ -2,20 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::names::{conditions, labels};
+use api::names::{conditions, labels, resources};
+use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
-use api::shared::ConditionStatus;
+use api::shared::{ConditionStatus, Operator};
 use api::validation::node_pool;
 use engine::model::{Limit, Pool};
-use engine::resources::{self, Amounts};
+use engine::resources::{Amounts, capacity};
+use units::{Format, Quantity, Resources};
 
 use super::Builder;
+use crate::instance_types::InstanceType;
 use crate::reason::{Ignored, Reason};
-use crate::state_node::{StateNode, check_node_class, convert_taints};
+use crate::state_node::{StateNode, check_node_class, claim_provider_id, convert_taints};
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// The pools that may get new nodes, in the order in which they are tried.
-    pub(super) fn pools(&mut self, states: &[StateNode<'_>]) {
+    pub(super) fn pools(&mut self, states: &[StateNode<'a>]) {
         let mut pools: Vec<&NodePool> = self.view.node_pools.clone();
         let weight = |pool: &NodePool| pool.spec.weight.unwrap_or(0);
         pools.sort_by(|a, b| (weight(b), name(b)).cmp(&(weight(a), name(a))));
@@ -45,7 +48,7 @@ impl Builder<'_> {
         }
         let known = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
         if known.is_empty() {
-            node_pool::validate(&pool.spec, &self.tables.labels)?;
+            node_pool::validate(name(pool), &pool.spec, &self.tables.labels)?;
         } else {
             let ready = known.iter().find(|condition| condition.type_ == conditions::READY);
             if ready.is_none_or(|ready| ready.status != ConditionStatus::True) {
@@ -80,7 +83,7 @@ impl Builder<'_> {
         for (resource, limit) in pool.spec.limits.iter().flatten() {
             let resource = self.tables.resource(resource)?;
             let used = used.map_or(0, |used| used.get(resource));
-            let remaining = resources::capacity(resource, *limit).saturating_sub(used);
+            let remaining = capacity(resource, *limit).saturating_sub(used);
             limits.push(Limit { resource, remaining });
         }
         Ok(Pool {
@@ -93,8 +96,9 @@ impl Builder<'_> {
         })
     }
 
-    /// What the nodes of each pool have in all; nodes on their way out count only where that is asked for.
-    fn used_by_pool<'s>(&mut self, states: &[StateNode<'s>]) -> BTreeMap<&'s str, Amounts> {
+    /// What the nodes of each pool have in all, and what its claims may become that are not launched yet; nodes on
+    /// their way out count only where that is asked for.
+    fn used_by_pool(&mut self, states: &[StateNode<'a>]) -> BTreeMap<&'a str, Amounts> {
         let pools = self.view.node_pools.iter().filter(|pool| pool.spec.limits.is_some());
         let limited: BTreeSet<&str> = pools.map(|pool| name(pool)).collect();
         let mut used = BTreeMap::<&str, Amounts>::new();
@@ -108,8 +112,45 @@ impl Builder<'_> {
                 used.entry(state.pool()).or_default().add(&capacity);
             }
         }
+        for claim in &self.view.node_claims {
+            if let Some(pool) = limited.get(pool_of(claim)).filter(|_| self.is_launching(claim))
+                && let Ok(most) = self.tables.capacity(&most(claim, self.options.instance_types.of(pool)))
+            {
+                used.entry(pool).or_default().add(&most);
+            }
+        }
         used
     }
+
+    /// Whether a claim will become a node of which nothing is known yet.
+    fn is_launching(&self, claim: &NodeClaim) -> bool {
+        claim_provider_id(claim).is_empty()
+            && claim.metadata.deletion_timestamp.is_none()
+            && check_node_class(&claim.spec.node_class_ref, self.options.provider).is_ok()
+    }
+}
+
+/// The pool of a claim.
+fn pool_of(claim: &NodeClaim) -> &str {
+    claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL)).map_or("", |name| name)
+}
+
+/// The most that a claim may become of the types that it names, itself as one node included.
+fn most(claim: &NodeClaim, types: &[InstanceType]) -> Resources {
+    let requirements = claim.spec.requirements.iter();
+    let named = requirements.filter(|it| it.key == labels::INSTANCE_TYPE && it.operator == Operator::In);
+    let named: Vec<&String> = named.flat_map(|it| &it.values).collect();
+    let mut most = Resources::new();
+    for it in types.iter().filter(|it| named.contains(&&it.name)) {
+        let overrides = it.offerings.iter().filter_map(|offering| offering.capacity_override.as_ref());
+        for (name, amount) in [&it.capacity].into_iter().chain(overrides).flatten() {
+            if most.amount(name.as_str()) < *amount {
+                most.set(name.clone(), *amount);
+            }
+        }
+    }
+    most.set(resources::NODES, Quantity::from_units(1, Format::DecimalSi));
+    most
 }
 
 fn name(pool: &NodePool) -> &str {

@@ -296,6 +296,45 @@ fn limits_leave_what_nodes_do_not_use() {
 }
 
 #[test]
+fn claims_that_are_not_launched_count_with_the_largest_type_they_name() {
+    let claim = |name: &str, rest: &str| {
+        format!(
+            "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata:\n  name: {name}\n  labels: {{karpenter.sh/nodepool: web}}\n{rest}\n\
+             spec:\n  nodeClassRef: {{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}\n  requirements:\n  \
+             - {{key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux, m-2x-amd64-linux, gone]}}\n---\n"
+        )
+    };
+    let yaml = [
+        pool("web", "  limits: {cpu: 10, nodes: 3, memory: 20Gi}"),
+        claim("a", ""),
+        claim("b", "  deletionTimestamp: \"2026-01-01T00:00:00Z\""),
+    ];
+    let types = kwok::built_in();
+    let contents = crate::file::parse("cluster", yaml.concat().as_bytes()).unwrap();
+    let options = Options::new(Provider::Kwok, &types);
+    let built = build(&contents.objects, &options, "2026-01-02T00:00:00Z".parse().unwrap());
+    let limits = &built.snapshot.pools[0].limits;
+    let shown = Shown(&built.snapshot);
+    let left: Vec<_> = limits.iter().map(|limit| shown.amount(limit.resource, limit.remaining)).collect();
+    assert_eq!(left, ["cpu=6", "memory=4Gi", "nodes=2"]);
+}
+
+#[test]
+fn a_pool_whose_name_nodes_cannot_carry_takes_no_part() {
+    let long = "a".repeat(64);
+    let built = built(&[pool(&long, ""), pool(&long[1..], "")].concat());
+    let ignored: Vec<String> = built.ignored.iter().map(|ignored| ignored.reason.to_string()).collect();
+    assert_eq!(
+        ignored,
+        [format!(
+            "metadata.name: {long:?} has 64 characters; at most 63 are accepted, because nodes have it as the value of \
+             the label karpenter.sh/nodepool"
+        )]
+    );
+    assert_eq!(built.snapshot.pools.len(), 1);
+}
+
+#[test]
 fn pods_of_deleting_nodes_are_placed_again() {
     let deleting = node_and_claim("a", STAGES[2], "", "")
         .replace("name: a-claim", "name: a-claim\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"");
