@@ -14,15 +14,18 @@ use crate::reason::NotPending;
 /// A pod that should have been gone for this long does not stop by itself.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);
 
+/// Who places pods that do not say otherwise.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
 /// What pods say about their own disruption.
 const OF_DISRUPTION: [&str; 3] = [DO_NOT_DISRUPT, DISRUPTION_COST, POD_DELETION_COST];
 
 /// Whether a pod without a node waits for one. `unseen` says whether pods count that no scheduler has looked at.
 pub fn pending(pod: &Pod, unseen: bool) -> Result<(), NotPending> {
-    let seen = pod.status.conditions.scheduling;
-    let counts_unseen = unseen && seen.is_none() && is_active(pod);
-    if seen != Some(Scheduling::Unschedulable) && !counts_unseen {
-        return Err(NotPending::NotUnschedulable);
+    match pod.status.conditions.scheduling {
+        Some(Scheduling::Unschedulable) => {}
+        None if unseen => unseen_pending(pod)?,
+        _ => return Err(NotPending::NotUnschedulable),
     }
     if !pod.status.nominated_node_name.is_empty() {
         return Err(NotPending::Nominated(pod.status.nominated_node_name.clone()));
@@ -34,6 +37,22 @@ pub fn pending(pod: &Pod, unseen: bool) -> Result<(), NotPending> {
         return Err(NotPending::Static);
     }
     Ok(())
+}
+
+/// Whether the default scheduler would find no node for a pod that it has not looked at, if there were none.
+///
+/// What others do with their pods nobody knows until they say so.
+pub(crate) fn unseen_pending(pod: &Pod) -> Result<(), NotPending> {
+    let scheduler = pod.spec.scheduler_name.as_deref().unwrap_or_default();
+    if !is_active(pod) {
+        Err(NotPending::NotUnschedulable)
+    } else if !matches!(scheduler, "" | DEFAULT_SCHEDULER) {
+        Err(NotPending::OtherScheduler(scheduler.into()))
+    } else if let Some(gate) = pod.spec.scheduling_gates.first() {
+        Err(NotPending::Gated(gate.name.clone()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether a pod waits for a node, and no scheduler finds one.

@@ -128,6 +128,12 @@ pub enum NotPending {
     /// No scheduler has given up on it.
     #[error("no scheduler has reported it unschedulable")]
     NotUnschedulable,
+    /// A scheduler that is not Kubernetes' own has not looked at it.
+    #[error("spec.schedulerName: {0:?}, which has not reported it unschedulable")]
+    OtherScheduler(Box<str>),
+    /// It is not to be scheduled yet.
+    #[error("spec.schedulingGates: {0:?} holds it back")]
+    Gated(Box<str>),
     /// Other pods make room for it.
     #[error("waits for room on node {0}")]
     Nominated(Box<str>),

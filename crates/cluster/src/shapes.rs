@@ -172,6 +172,7 @@ fn same(a: &Pod, b: &Pod, with_owner: bool) -> bool {
         priority_class_name: _,
         termination_grace_period_seconds: _,
         scheduler_name: _,
+        scheduling_gates: _,
     } = &a.spec;
     let has_own_claims = volumes.iter().any(|volume| volume.ephemeral.is_some());
     a.metadata.namespace() == b.metadata.namespace()

@@ -46,6 +46,18 @@ fn pods_nobody_has_looked_at_wait_if_asked_for() {
     assert_eq!(pending(&pod(&gated), true), Err(NotPending::NotUnschedulable));
     let done = json!({"status": {"phase": "Succeeded"}});
     assert_eq!(pending(&pod(&done), true), Err(NotPending::NotUnschedulable));
+    let held = json!({"spec": {"schedulingGates": [{"name": "example.com/gate"}]}});
+    assert_eq!(pending(&pod(&held), true), Err(NotPending::Gated("example.com/gate".into())));
+    for (scheduler, expected) in [
+        ("default-scheduler", Ok(())),
+        ("", Ok(())),
+        ("volcano", Err(NotPending::OtherScheduler("volcano".into()))),
+    ] {
+        let unseen = json!({"spec": {"schedulerName": scheduler}});
+        assert_eq!(pending(&pod(&unseen), true), expected, "{scheduler}");
+        // Once it has been looked at, it does not matter by whom.
+        assert_eq!(pending(&pod(&unschedulable(unseen)), true), Ok(()), "{scheduler}");
+    }
 }
 
 const NOW: &str = "2026-01-01T00:10:00Z";

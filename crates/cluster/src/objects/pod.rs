@@ -72,6 +72,8 @@ pub struct PodSpec {
     pub termination_grace_period_seconds: Option<i64>,
     /// Who is to place it.
     pub scheduler_name: Option<Box<str>>,
+    /// What keeps it from being placed.
+    pub scheduling_gates: List<Named>,
 }
 
 /// Something of which only the name matters.

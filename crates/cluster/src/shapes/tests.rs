@@ -54,6 +54,7 @@ fn pod() -> Value {
             "overhead": {"cpu": "100m"},
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "a"}}],
         },
+        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
     })
 }
 
@@ -119,6 +120,7 @@ fn trifles() -> Vec<(&'static str, Value)> {
         ("/spec/containers/0/resources/requests/cpu", json!("1000m")),
         ("/spec/priority", json!(7)),
         ("/spec/schedulerName", json!("other")),
+        ("/spec/schedulingGates", json!([{"name": "example.com/gate"}])),
         ("/spec/volumes/1", json!({"name": "tmp", "emptyDir": {}})),
         (
             "/metadata/ownerReferences",
@@ -172,7 +174,7 @@ fn classes(pods: &[Value], options: &Options<'_>) -> usize {
 }
 
 fn options() -> Options<'static> {
-    Options { accept_unseen_pods: true, ..Options::new(Provider::Kwok, &[]) }
+    Options::new(Provider::Kwok, &[])
 }
 
 #[test]

@@ -6,7 +6,7 @@ use api::provider::Provider;
 
 use super::kind::{Object, StatefulSet};
 use super::{Seen, State};
-use crate::eligibility::is_active;
+use crate::eligibility::unseen_pending;
 use crate::objects::pod::Scheduling;
 use crate::objects::{Metadata, Objects, Pod};
 
@@ -22,7 +22,7 @@ fn placed(metadata: &mut Metadata) {
 /// Nor need they say that pods wait: those without a node that no scheduler has looked at do.
 fn seen(mut pod: Pod) -> Pod {
     let scheduling = &pod.status.conditions.scheduling;
-    if pod.spec.node_name.is_empty() && scheduling.is_none() && is_active(&pod) {
+    if pod.spec.node_name.is_empty() && scheduling.is_none() && unseen_pending(&pod).is_ok() {
         pod.status.conditions.scheduling = Some(Scheduling::Unschedulable);
     }
     pod
@@ -93,6 +93,8 @@ mod tests {
             "{apiVersion: v1, kind: Pod, metadata: {name: unseen}}\n---\n\
              {apiVersion: v1, kind: Pod, metadata: {name: bound}, spec: {nodeName: n}}\n---\n\
              {apiVersion: v1, kind: Pod, metadata: {name: done}, status: {phase: Succeeded}}\n---\n\
+             {apiVersion: v1, kind: Pod, metadata: {name: held}, spec: {schedulingGates: [{name: g}]}}\n---\n\
+             {apiVersion: v1, kind: Pod, metadata: {name: others}, spec: {schedulerName: volcano}}\n---\n\
              {apiVersion: v1, kind: Pod, metadata: {name: gated}, status: {conditions: [\
              {type: PodScheduled, status: 'False', reason: SchedulingGated}]}}\n",
         );
