@@ -110,12 +110,7 @@ impl GarbageCollection {
         for pool in told {
             let name = pool.metadata.name.as_deref().unwrap_or_default();
             let dedupe = [self.controller, name];
-            self.events.publish(
-                &events::GARBAGE_COLLECTION_STOPPED,
-                About::object(&*pool),
-                message,
-                &dedupe,
-            );
+            self.events.publish(&events::GARBAGE_COLLECTION_STOPPED, About::object(&*pool), message, &dedupe);
         }
     }
 }

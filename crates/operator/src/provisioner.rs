@@ -11,6 +11,7 @@ pub(crate) mod counted;
 pub(crate) mod create;
 pub(crate) mod outcome;
 mod pass;
+pub mod plan;
 #[cfg(test)]
 mod tests;
 mod tried;
@@ -25,7 +26,7 @@ use runtime::controller::Controller;
 
 use crate::Context;
 use batcher::Batcher;
-pub(crate) use pass::options;
+pub(crate) use plan::options;
 pub use tried::Launches;
 pub(crate) use tried::Refusals;
 

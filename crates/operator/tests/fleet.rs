@@ -38,8 +38,8 @@ impl Fleet {
         world.apply(&manifest(&[node_class(), pool("default"), web]));
         let faulty = Faulty::new(world.server().service(), 5);
         let client = world.block_on(async { kube::Client::new(faulty.clone(), "default") });
-        let parts = world
-            .block_on(async { Parts::new(client, Provider::Kwok, world.clock(), Settings::default()) });
+        let parts =
+            world.block_on(async { Parts::new(client, Provider::Kwok, world.clock(), Settings::default()) });
         world.spawn(whole::operate_parts(parts.clone(), 5));
         world.run_for(Duration::from_mins(5));
         let fleet = Self { world, faulty, parts };
@@ -67,7 +67,8 @@ impl Fleet {
 
     fn stopped(&self, reason: &str) -> f64 {
         let metrics = &self.parts.metrics;
-        let of = |controller| metrics.value(&GARBAGE_COLLECTION_STOPPED, &[controller, reason]).unwrap_or(0.0);
+        let of =
+            |controller| metrics.value(&GARBAGE_COLLECTION_STOPPED, &[controller, reason]).unwrap_or(0.0);
         of("instance.garbagecollection").max(of("nodeclaim.garbagecollection"))
     }
 }
@@ -143,10 +144,14 @@ fn an_empty_api_server_in_place_of_the_real_one_costs_no_node() {
 fn a_node_that_really_lost_its_claim_is_still_collected() {
     let mut fleet = Fleet::new();
     let claims = fleet.world.list("/apis/karpenter.sh/v1/nodeclaims");
-    let path = format!("/apis/karpenter.sh/v1/nodeclaims/{}", claims[0]["metadata"]["name"].as_str().unwrap());
+    let path =
+        format!("/apis/karpenter.sh/v1/nodeclaims/{}", claims[0]["metadata"]["name"].as_str().unwrap());
     let node = claims[0]["status"]["nodeName"].to_string();
     fleet.world.patch(&path, &json!({"metadata": {"finalizers": null}}));
     fleet.world.delete(&path);
     fleet.world.run_for(MINUTES);
-    assert!(!fleet.nodes().contains(&node) && fleet.nodes().len() == NODES, "another one has taken its place");
+    assert!(
+        !fleet.nodes().contains(&node) && fleet.nodes().len() == NODES,
+        "another one has taken its place"
+    );
 }

@@ -7,8 +7,8 @@ use ::cluster::state::{Key, Kind, Watched};
 use api::provider::Provider;
 use http::{Method, Request};
 use kube::Client;
-use serde::{Deserialize, Serialize};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -97,9 +97,7 @@ impl From<kube::Error> for Error {
 }
 
 /// Waits for an answer, but not for ever: a connection can die without a word.
-pub(crate) async fn answered<T>(
-    request: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, Error> {
+pub(crate) async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
     match tokio::time::timeout(ANSWER, request).await {
         Ok(answer) => Ok(answer?),
         Err(_) => Err(Error::NoAnswer(format!("nothing came for {} s", ANSWER.as_secs()))),

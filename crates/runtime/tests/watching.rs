@@ -118,7 +118,10 @@ fn what_was_listed_once_is_never_lost_to_an_error() {
         assert_eq!(cluster.read().namespaces.len(), before, "{name}");
         assert!(cluster.is_listed(), "{name}");
         let doubt = cluster.read().doubt(&[Kind::Namespace]);
-        assert!(doubt.is_some_and(|why| why.starts_with("the watch of Namespace has failed since ")), "{name}");
+        assert!(
+            doubt.is_some_and(|why| why.starts_with("the watch of Namespace has failed since ")),
+            "{name}"
+        );
         faulty.set_rules(Vec::new());
         world.apply(&NAMESPACE.replace("early", "late"));
         world.run_for(Duration::from_mins(2));

@@ -223,7 +223,10 @@ fn no_bad_answer_of_a_real_api_server_costs_a_node() -> Result<()> {
         Ok((!operators.iter().any(Operator::has_stopped)).then_some(()))
     })?;
     wait_for_passes(&operators)?;
-    println!("NodeClaims not served: {FLEET} nodes before, {nodes} then, {} after", cluster.list(NODES).len());
+    println!(
+        "NodeClaims not served: {FLEET} nodes before, {nodes} then, {} after",
+        cluster.list(NODES).len()
+    );
     assert_eq!(fleet(&cluster), before);
     Ok(())
 }

@@ -75,10 +75,8 @@ impl GarbageCollection {
         let claims = with_instance(&context.cluster.read(), context.provider());
         let fleet = claims.len();
         let instances = context.cloud.list().await?;
-        let running: BTreeSet<&str> = (instances.iter())
-            .filter(|instance| !instance.metadata.is_deleting())
-            .map(provider_id)
-            .collect();
+        let running: BTreeSet<&str> =
+            (instances.iter()).filter(|instance| !instance.metadata.is_deleting()).map(provider_id).collect();
         let missing: Vec<Arc<NodeClaim>> = {
             let state = context.cluster.read();
             let missing = claims.into_iter().filter(|claim| !running.contains(provider_id(claim)));

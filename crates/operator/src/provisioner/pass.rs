@@ -19,10 +19,8 @@ use api::names::values::{PROVISIONED, ZONE_FLEXIBLE, ZONE_NONE};
 use api::nodepool::NodePool;
 use cluster::buffers::{Room, rooms};
 use cluster::reason::Reason;
-use cluster::snapshot::{self, Built, InstanceTypes, Origin};
+use cluster::snapshot::{Built, InstanceTypes, Origin};
 use cluster::state::{Change, Key, Kind, Object, State};
-use engine::options::{MinValues, Options, Preferences, Reserved};
-use engine::solve::solve;
 use engine::zones::{Zones, effective_zones};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join, join_all};
@@ -34,7 +32,7 @@ use runtime::controller::{Again, Controller, Outcome as Reconciled, Reconcile};
 use runtime::events::About;
 use runtime::metrics::Registry;
 use runtime::queue::{Backoff, Queue};
-use runtime::settings::{MinValuesPolicy, PreferencePolicy, Settings};
+use runtime::settings::PreferencePolicy;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -42,6 +40,7 @@ use super::batcher::Batcher;
 use super::counted::Counted;
 use super::create::{about, create, nominate};
 use super::outcome::{NewClaim, Outcome, Pending, ignored_pods, outcome};
+use super::plan;
 use super::wishes::Said;
 use crate::Context;
 use crate::capacity_buffer::room::{self, Placement};
@@ -169,12 +168,12 @@ impl Provisioner {
         context.metrics.remove_where(&SCHEDULER_QUEUE_DEPTH, &[("controller", PROVISIONER)]);
         context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(looked.snapshot.pods.len()));
         context.metrics.set(&SCHEDULER_UNFINISHED_WORK, &labels, 0.0);
-        let options = options(&context.settings);
+        let settings = Arc::clone(&context.settings);
         let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
         let seen = context.clone();
         let (zones, decided) = compute(move || {
             let zones = effective_zones(&looked.snapshot, |pod| looked.pods[pod.index()] == Origin::Waiting);
-            let plan = solve(&looked.snapshot, &options);
+            let plan = plan::plan(&looked, &settings);
             let mut decided = outcome(&looked, plan, &pools, &sets);
             seen.launches.lock().hold_back(&seen.cluster.read(), &mut decided, &sets, seen.now());
             (zones, decided)
@@ -344,30 +343,11 @@ fn ready_pools(state: &State) -> BTreeMap<Box<str>, Arc<NodePool>> {
 /// it.
 fn look(context: &Context, types: &Types) -> (Built, Vec<Room>, Counted) {
     let now = context.now();
-    let mut options = snapshot::Options::new(context.provider(), &[]);
-    options.instance_types = InstanceTypes::ByPool(types);
-    options.scheduler_config = context.settings.scheduler_config.clone();
     let state = context.cluster.read();
     let rooms = rooms(&state);
-    options.rooms = &rooms;
-    let built = snapshot::build(&*state, &options, now);
+    let built = plan::snapshot(&*state, InstanceTypes::ByPool(types), &rooms, &context.settings, now);
     let counted = Counted::new(&state, now);
     (built, rooms, counted)
-}
-
-/// How places for pods are looked for.
-pub(crate) fn options(settings: &Settings) -> Options {
-    Options {
-        preferences: match settings.preference_policy {
-            PreferencePolicy::Respect => Preferences::Respect,
-            PreferencePolicy::Ignore => Preferences::Ignore,
-        },
-        min_values: match settings.min_values_policy {
-            MinValuesPolicy::Strict => MinValues::Strict,
-            MinValuesPolicy::BestEffort => MinValues::BestEffort,
-        },
-        reserved: if settings.gates.reserved_capacity { Reserved::Strict } else { Reserved::Off },
-    }
 }
 
 /// The controller.

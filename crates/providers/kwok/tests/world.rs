@@ -77,7 +77,10 @@ impl Play {
 
     fn collect(&self) {
         let (_, leads) = watch::channel(true);
-        for controller in self.world.block_on(async { self.kwok.controllers(&Recorder::new(Provider::Kwok), &Registry::default()) }) {
+        for controller in self
+            .world
+            .block_on(async { self.kwok.controllers(&Recorder::new(Provider::Kwok), &Registry::default()) })
+        {
             self.world.spawn(controller.run(leads.clone(), Registry::default()));
         }
     }

@@ -80,7 +80,11 @@ async fn confirmed<'a>(
     let pass = Pass {
         finding: "instances have no NodeClaim",
         names: nodes.iter().map(|machine| machine.id.as_str()).collect(),
-        node_pools: nodes.iter().filter_map(|machine| machine.tags.get(tags::NODEPOOL)).map(String::as_str).collect(),
+        node_pools: nodes
+            .iter()
+            .filter_map(|machine| machine.tags.get(tags::NODEPOOL))
+            .map(String::as_str)
+            .collect(),
         fleet: machines.iter().filter(|machine| !machine.state.is_ending()).filter(was_node).count(),
     };
     if !collection.allows(&pass) {
