@@ -12,7 +12,6 @@ use api::provider::Provider;
 
 /// Write the values of the chart for a cluster; changes nothing but that file
 #[derive(clap::Args)]
-#[cfg_attr(not(feature = "azure"), expect(dead_code, reason = "without Azure there is nothing to find out"))]
 pub(crate) struct Args {
     /// Whose nodes: azure
     #[arg(long, value_name = "NAME")]

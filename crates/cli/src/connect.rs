@@ -4,8 +4,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use anyhow::{Result, anyhow};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 /// How long a cluster may take to answer.
@@ -18,14 +18,22 @@ pub(crate) async fn config(kubeconfig: Option<&str>, advice: &str) -> Result<Con
         return Config::infer().await.map_err(|error| {
             // In a cluster, both ways count. Elsewhere the file is what the user has most likely meant.
             let is_inside = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-            let cause = error.source().filter(|_| !is_inside).map(ToString::to_string);
-            anyhow!("no cluster is known, {}; {advice}", cause.unwrap_or_else(|| error.to_string()))
+            let cause = error.source().filter(|_| !is_inside).and_then(|it| it.downcast_ref());
+            anyhow!("no cluster is known: {}; {advice}", cause.map_or_else(|| error.to_string(), wrong))
         });
     };
-    let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("reading {path}"))?;
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| anyhow!(wrong(&error)))?;
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .with_context(|| format!("finding the cluster of {path}"))
+        .map_err(|error| anyhow!("{path}: {}", wrong(&error)))
+}
+
+/// What is wrong with a kubeconfig.
+fn wrong(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(why, path) => format!("reading {}: {why}", path.display()),
+        other => other.to_string(),
+    }
 }
 
 /// A client of a cluster that answers.

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use api::names::flags;
 use api::names::process::{HEALTH_CHECK_CLOUD_PROVIDER, HEALTH_CHECK_PING};
-use api::provider::Provider;
+use api::provider::{Provider, UnknownProvider};
 use clock::Clock;
 use cloud::{CloudProvider, Measured};
+use cluster::instance_types::InstanceType;
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use kwok::Kwok;
@@ -32,10 +33,12 @@ use runtime::settings::Command;
 use runtime::{Settings, logs};
 use tokio::sync::{oneshot, watch};
 
+use crate::terminal;
+
 /// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The revision of the source, where the build knows it.
-const COMMIT: Option<&str> = option_env!("KARPENTER_COMMIT");
+pub(crate) const COMMIT: Option<&str> = option_env!("KARPENTER_COMMIT");
 
 /// What the process itself must know before the settings can be read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -60,9 +63,10 @@ impl Start {
                 continue;
             }
             let value = value.map(str::to_owned).or_else(|| arguments.next());
-            let value = value.ok_or_else(|| anyhow!("flag --{name} needs a value"))?;
+            let value = value.ok_or_else(|| crate::usage(format!("flag --{name} needs a value")))?;
             if name == "provider" {
-                start.provider = Some(value.parse()?);
+                let wrong = |error: UnknownProvider| crate::usage(error.to_string());
+                start.provider = Some(value.parse().map_err(wrong)?);
             } else {
                 start.kubeconfig = Some(value);
             }
@@ -74,20 +78,71 @@ impl Start {
 /// Runs the controller with arguments as upstream takes them.
 pub(crate) fn run(arguments: impl IntoIterator<Item = String>) -> Result<ExitCode> {
     let start = Start::read(arguments)?;
+    // Neither help nor what is wrong with the flags needs a cluster.
+    if start.rest.iter().any(|argument| ["-h", "--h", "-help", "--help"].contains(&&**argument)) {
+        let provider = start.provider.unwrap_or(Provider::Kwok);
+        if let Command::Help(flags) = settings(provider, &start.rest)? {
+            crate::print(&terminal::wrapped_to(&help(start.provider, &flags), terminal::help_width()))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    check(&start)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(start_controller(start))
 }
 
-async fn start_controller(start: Start) -> Result<ExitCode> {
-    // Help does not need a cluster.
-    if start.rest.iter().any(|argument| ["-h", "--h", "-help", "--help"].contains(&&**argument)) {
-        let provider = start.provider.unwrap_or(Provider::Kwok);
-        if let Command::Help(text) = Settings::parse(provider, start.rest, environment)? {
-            crate::print(&text)?;
+/// All flags: those of this program and those of the original.
+fn help(provider: Option<Provider>, flags: &str) -> String {
+    let whose = match provider {
+        Some(provider) => format!("These are the flags with --provider {provider}."),
+        None => {
+            "These are the flags with --provider kwok; add --provider aws or azure to see theirs.".to_owned()
         }
-        return Ok(ExitCode::SUCCESS);
+    };
+    format!(
+        "Launch and remove the nodes of a cluster; takes the flags of the original controller\n\n\
+         Usage: karpenter controller [--provider NAME] [--kubeconfig FILE] [FLAGS]\n\n\
+         Where nodes are launched, and for which cluster:\n  \
+         --provider string\n        Whose nodes: kwok, aws or azure; as the CRDs of the cluster say if not given\n  \
+         --kubeconfig string\n        The cluster's kubeconfig; if not given, the cluster that this process is in, \
+         else that of the usual kubeconfig\n\n\
+         {flags}\n{whose}\n"
+    )
+}
+
+/// What flags and the environment say.
+fn settings(provider: Provider, arguments: &[String]) -> Result<Command> {
+    Settings::parse(provider, arguments.iter().cloned(), environment)
+        .map_err(|error| crate::usage(error.to_string()))
+}
+
+/// Fails if the flags are wrong whatever the cluster says. If it is to say whose nodes it has, they must be right for
+/// one of the providers.
+fn check(start: &Start) -> Result<()> {
+    let providers = start.provider.map_or(Provider::ALL.to_vec(), |provider| vec![provider]);
+    let mut wrong = Vec::new();
+    for provider in providers {
+        match settings(provider, &start.rest) {
+            Ok(Command::Run(settings)) if provider == Provider::Kwok => {
+                return simulated(&settings).map(drop);
+            }
+            Ok(_) => return Ok(()),
+            Err(error) => wrong.push(error),
+        }
     }
+    // A provider that knows the flag says most about it.
+    let known = wrong.iter().position(|error| !error.to_string().contains("not defined"));
+    Err(wrong.swap_remove(known.unwrap_or_default()))
+}
+
+/// The instance types of simulated nodes.
+fn simulated(settings: &Settings) -> Result<Vec<InstanceType>> {
+    let file = settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH);
+    Ok(kwok::instance_types((!file.is_empty()).then(|| file.as_ref()))?)
+}
+
+async fn start_controller(start: Start) -> Result<ExitCode> {
     let config = config(start.kubeconfig.as_deref()).await?;
     // Its requests must not wait behind those of the controllers.
     let election = Client::try_from(config.clone()).context("making a client for the leader election")?;
@@ -95,7 +150,7 @@ async fn start_controller(start: Start) -> Result<ExitCode> {
         Some(provider) => provider,
         None => infer(&election).await?,
     };
-    let Command::Run(settings) = Settings::parse(provider, start.rest, environment)? else {
+    let Command::Run(settings) = settings(provider, &start.rest)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let clock = Clock::system();
@@ -156,8 +211,7 @@ async fn cloud(
 ) -> Result<(Arc<dyn CloudProvider>, Vec<Controller>)> {
     let (cloud, of_cloud): (Arc<dyn CloudProvider>, Vec<Controller>) = match provider {
         Provider::Kwok => {
-            let file = parts.settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH);
-            let types = kwok::instance_types((!file.is_empty()).then(|| file.as_ref()));
+            let types = simulated(&parts.settings)?;
             let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), parts.clock, seed(), types);
             let kwok = kwok.with_overlays(parts.overlays.clone());
             let controllers = kwok.controllers(&parts.events, &parts.metrics);

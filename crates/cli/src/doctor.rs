@@ -14,10 +14,6 @@ use cloud::doctor::Report;
 
 /// Find out what keeps nodes from being launched: credentials, permissions, networks, images, quotas; changes nothing
 #[derive(clap::Args)]
-#[cfg_attr(
-    not(feature = "azure"),
-    expect(dead_code, reason = "without a cloud there is nothing to look over there")
-)]
 pub(crate) struct Args {
     /// Whose nodes: aws or azure
     #[arg(long, value_name = "NAME")]
@@ -49,10 +45,6 @@ pub(crate) struct Args {
 
 /// What the controller is told about Azure; what is not said, AKS is asked.
 #[derive(clap::Args)]
-#[cfg_attr(
-    not(feature = "azure"),
-    expect(dead_code, reason = "without Azure there is nothing to look over there")
-)]
 struct OfAzure {
     /// Azure: the resource group of the cluster
     #[arg(long, value_name = "NAME", env = "ARM_RESOURCE_GROUP", default_value = "")]
@@ -107,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     match args.output {
-        Output::Text => crate::print(&report.text())?,
+        Output::Text => crate::print(&crate::terminal::wrapped(&report.text()))?,
         Output::Json => {
             let text = serde_json::to_string_pretty(&report.json()).context("printing the report as JSON")?;
             crate::print(&(text + "\n"))?;

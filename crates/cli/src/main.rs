@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 #[cfg(feature = "azure")]
 mod azure_client;
@@ -14,6 +14,7 @@ mod controller;
 mod crds;
 mod doctor;
 mod plan;
+mod terminal;
 mod up;
 
 /// Objects come and go by the thousand: this allocator is a third faster at it than the system's.
@@ -22,7 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Just-in-time nodes for any Kubernetes cluster.
 #[derive(Parser)]
-#[command(name = "karpenter", version, arg_required_else_help = true)]
+#[command(name = "karpenter", version, arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -37,11 +38,47 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Print a script that completes commands and flags in a shell
+    Completion {
+        /// The shell; `source <(karpenter completion bash)` uses the script at once
+        #[arg(value_enum)]
+        shell: Shell,
+    },
     Configure(configure::Args),
     Crds(crds::Args),
     Doctor(doctor::Args),
     Plan(plan::Args),
     Up(up::Args),
+    /// Print the version
+    Version,
+}
+
+/// A shell that completions can be made for.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Shell {
+    Bash,
+    Fish,
+    Zsh,
+}
+
+/// The exit status where the command line itself is wrong, as `sysexits.h` has it: 1 and 2 say something about clusters.
+const USAGE: u8 = 64;
+
+/// What is wrong with the command line.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The error that the command line is wrong.
+pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage(message.into()))
 }
 
 /// Whether the process was started as the original controller is: in a cluster, with flags only.
@@ -53,12 +90,26 @@ fn is_controller(arguments: &[String]) -> bool {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let result =
-        if is_controller(&arguments) { controller::run(arguments) } else { run(Cli::parse().command) };
+    let result = if is_controller(&arguments) {
+        controller::run(arguments)
+    } else {
+        match Cli::try_parse() {
+            Ok(cli) => run(cli.command),
+            Err(answer) => return said(&answer),
+        }
+    };
     result.unwrap_or_else(|error| {
         complain(&error);
-        ExitCode::FAILURE
+        if error.is::<Usage>() { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
     })
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn said(answer: &clap::Error) -> ExitCode {
+    let is_wrong = answer.use_stderr();
+    // Nobody may be left to read it.
+    let _ = answer.print();
+    if is_wrong { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
 }
 
 #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
@@ -81,12 +132,31 @@ fn in_one_line(error: &anyhow::Error) -> String {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Controller { arguments } => controller::run(arguments),
+        Command::Completion { shell } => completion(shell).map(|()| ExitCode::SUCCESS),
         Command::Configure(args) => configure::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Up(args) => up::run(&args),
+        Command::Version => print(&version()).map(|()| ExitCode::SUCCESS),
     }
+}
+
+fn version() -> String {
+    let commit = controller::COMMIT.map(|commit| format!(" ({commit})")).unwrap_or_default();
+    format!("karpenter {}{commit}\n", controller::VERSION)
+}
+
+/// Prints the script by which a shell completes commands and flags.
+fn completion(shell: Shell) -> Result<()> {
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Fish => clap_complete::Shell::Fish,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "karpenter", &mut script);
+    print(&String::from_utf8(script).context("reading the script")?)
 }
 
 /// Waits for Ctrl-C or a polite request to end.
@@ -125,6 +195,23 @@ mod tests {
     impl std::error::Error for Telling {
         fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
             Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_described_without_contradictions() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_line_of_any_help_has_more_than_a_hundred_columns() {
+        let mut command = Cli::command().term_width(100);
+        command.build();
+        for subcommand in command.get_subcommands_mut() {
+            let help = subcommand.render_long_help().to_string();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 100, "{}: {line}", subcommand.get_name());
+            }
         }
     }
 

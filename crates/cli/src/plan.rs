@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod disruption;
+mod given;
 mod live;
 mod overlays;
 mod provider;
@@ -12,34 +13,46 @@ mod table;
 mod warnings;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use api::provider::Provider;
-use cluster::file::{self, Contents};
+use cluster::reason::Ignored;
 use cluster::scheduler_config::SchedulerConfig;
 use cluster::snapshot::{self, InstanceTypes};
 use cluster::state::State;
 use engine::options::{MinValues, Options, Preferences, Reserved};
+use given::Given;
 use operator::disruption::preview;
 use overlays::Corrected;
-use provider::Pool;
 use report::{Report, Timings};
 use runtime::Settings;
-use runtime::settings::Gates;
+use runtime::settings::{Gates, SettingsError};
 use serde_json::Value;
+use words::counted;
 
-/// Work out which nodes a cluster's pending pods need, from what `kubectl get -o json` or `-o yaml` printed
+use crate::terminal;
+
+/// Work out which nodes the pending pods of a cluster need, without touching it
 #[derive(clap::Args)]
+#[command(after_help = EXIT_STATUS)]
 pub(crate) struct Args {
-    /// Cluster file: NodePools, pods, nodes and whatever else there is; `-` is standard input, gzip is fine
-    #[arg(short, long = "file", value_name = "FILE", num_args = 1.., required_unless_present_any = ["disruption", "remove_node"])]
+    /// What `kubectl get -o json` or `-o yaml` printed, or manifests: NodePools, pods, workloads, nodes and whatever
+    /// else there is. A directory stands for all its YAML and JSON files, `-` for standard input; gzip is fine.
+    /// Without files the cluster of the kubeconfig is asked
+    #[arg(short, long = "file", value_name = "FILE", num_args = 1..)]
     files: Vec<PathBuf>,
-    /// Work out which nodes would be disrupted now, and why the others stay; without files, of the cluster that
-    /// the kubeconfig names. Broken nodes are repaired with the feature gate NodeRepair, by the provider's policies
+    /// The cluster's kubeconfig; without it, the cluster that this process is in, else that of the usual kubeconfig
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    kubeconfig: Option<String>,
+    /// Go on without objects that are not understood, instead of failing
+    #[arg(long)]
+    ignore_unknown: bool,
+    /// Work out which nodes would be disrupted now, and why the others stay. Broken nodes are repaired with the
+    /// feature gate NodeRepair, by the provider's policies
     #[arg(long)]
     disruption: bool,
     /// Work out what happens without a node, whatever keeps it; may be repeated. Exits with 2 if pods have no place
@@ -58,7 +71,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
     /// Explain one pod, given as NAMESPACE/NAME
-    #[arg(long, value_name = "POD")]
+    #[arg(long, value_name = "POD", conflicts_with_all = ["disruption", "remove_node"])]
     explain: Option<String>,
     /// Whether wishes of pods count
     #[arg(long, value_enum, default_value_t = PreferencePolicy::Respect, env = "PREFERENCE_POLICY", ignore_case = true)]
@@ -70,6 +83,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "YAML", env = "SCHEDULER_CONFIG", default_value = "")]
     scheduler_config: String,
 }
+
+/// What the exit status says.
+const EXIT_STATUS: &str = "Exits with 0 if every pod has a place, with 2 if some have none, with 1 if the answer could \
+    not be found, and with 64 if the command line is wrong. With --disruption, 0 stands for any answer.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
@@ -105,34 +122,33 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return disrupt(args);
     }
     let gates = gates(args)?;
+    let scheduler_config = scheduler_config(args)?;
     let mut watch = Stopwatch::start();
-    let contents = read(&args.files)?;
-    let provider = provider_of(args, &contents)?;
+    let given = Given::read(args, gates)?;
+    let provider = given.provider();
     let types = catalogue::read(args.instance_types.as_deref(), provider)?;
-    warnings::unsaid(provider, &contents.objects.node_pools, &types);
-    let scheduler_config =
-        SchedulerConfig::parse(&args.scheduler_config).context("reading --scheduler-config")?;
+    warnings::unsaid(provider, given.node_pools(), &types);
     let read = watch.lap();
 
-    let corrected = Corrected::of_files(&contents.objects, &types, provider);
-    let rooms = rooms::of_files(&contents.objects, gates);
+    let (corrected, rooms) = (given.corrected(&types), given.rooms(gates));
     let mut options = snapshot::Options::new(provider, &types);
     if let Some(Corrected { types, .. }) = &corrected {
         options.instance_types = InstanceTypes::ByPool(types);
     }
     options.scheduler_config = scheduler_config;
-    options.accept_unseen_pods = true;
     options.rooms = &rooms;
-    let built = snapshot::build(&contents.objects, &options, now());
+    let built = given.build(options, now());
     let snapshot = watch.lap();
 
-    let plan = engine::solve::solve(&built.snapshot, &solve_options(args));
+    let plan = engine::solve::solve(&built.snapshot, &solve_options(args, gates));
     let timings = Timings { read, snapshot, solve: watch.lap() };
 
-    warnings::of_files(&contents);
     warnings::overlays(corrected.as_ref());
     rooms::warn(&rooms);
-    warnings::ignored(built.ignored.iter().filter(|ignored| ignored.kind != "Pod"));
+    refuse(args, mistakes(&built.ignored))?;
+    let ignored =
+        built.ignored.iter().filter(|ignored| ignored.kind != "Pod" && !ignored.reason.is_mistake());
+    warnings::ignored(ignored);
     let rejected = built
         .ignored
         .iter()
@@ -148,17 +164,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn disrupt(args: &Args) -> Result<ExitCode> {
     let gates = gates(args)?;
     let settings = Arc::new(settings(args, gates)?);
-    let (state, overlays) = if args.files.is_empty() {
-        let state = live::state(args.provider, gates)?;
-        warnings::unreadable(&state);
-        (state, None)
-    } else {
-        let contents = read(&args.files)?;
-        let provider = provider_of(args, &contents)?;
-        warnings::of_files(&contents);
-        rooms::warn_ignored(&contents.objects, gates);
-        let overlays = contents.objects.node_overlays.clone();
-        (State::of_files(contents.objects, provider), Some(overlays))
+    let (state, overlays) = match Given::read(args, gates)? {
+        Given::Cluster(state) => (*state, None),
+        Given::Files(objects, provider) => {
+            rooms::warn_ignored(&objects, gates);
+            let overlays = objects.node_overlays.clone();
+            (State::of_files(*objects, provider), Some(overlays))
+        }
     };
     let types = catalogue::read(args.instance_types.as_deref(), state.provider())?;
     warnings::unsaid(state.provider(), state.node_pools.values().map(AsRef::as_ref), &types);
@@ -172,6 +184,9 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
         names.map(|name| (name.into(), Arc::clone(&types))).collect()
     };
     let types = corrected.map_or_else(same_for_all, |corrected| corrected.types);
+    let mut options = snapshot::Options::new(state.provider(), &[]);
+    options.instance_types = InstanceTypes::ByPool(&types);
+    refuse(args, mistakes(&snapshot::build(&state, &options, now()).ignored))?;
     warnings::of_nodes(&state, &types);
     if args.remove_node.is_empty() {
         let repair = gates.node_repair.then(|| provider::repair_policies(state.provider())).transpose()?;
@@ -191,7 +206,7 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
 /// Prints an answer as it is asked for.
 fn answer(output: Output, table: impl FnOnce() -> String, data: impl FnOnce() -> Value) -> Result<()> {
     let text = match output {
-        Output::Table => table(),
+        Output::Table => terminal::wrapped(&table()),
         Output::Json => serde_json::to_string(&data()).context("printing JSON")? + "\n",
         Output::Yaml => serde_saphyr::to_string(&data()).context("printing YAML")?,
     };
@@ -209,27 +224,28 @@ fn settings(args: &Args, gates: Gates) -> Result<Settings> {
             MinValuesPolicy::Strict => runtime::settings::MinValuesPolicy::Strict,
             MinValuesPolicy::BestEffort => runtime::settings::MinValuesPolicy::BestEffort,
         },
-        scheduler_config: SchedulerConfig::parse(&args.scheduler_config)
-            .context("reading --scheduler-config")?,
+        scheduler_config: scheduler_config(args)?,
         ..Settings::default()
     })
 }
 
-/// Whose nodes the NodePools of files have.
-fn provider_of(args: &Args, contents: &Contents) -> Result<Provider> {
-    let pools: Vec<Pool> = contents.objects.node_pools.iter().map(Pool::of).collect();
-    provider::find(args.provider, &pools)
+fn scheduler_config(args: &Args) -> Result<SchedulerConfig> {
+    SchedulerConfig::parse(&args.scheduler_config)
+        .map_err(|error| crate::usage(format!("reading --scheduler-config: {error}")))
 }
 
 fn gates(args: &Args) -> Result<Gates> {
-    let (gates, unknown) = Gates::parse(&args.feature_gates)?;
-    if !unknown.is_empty() {
-        bail!("unknown feature gates: {}", unknown.join(", "));
+    let (gates, unknown) = Gates::parse(&args.feature_gates).map_err(|error| match error {
+        SettingsError::Gates(why) => crate::usage(format!("--feature-gates: {why}")),
+        other => crate::usage(other.to_string()),
+    })?;
+    match unknown.first() {
+        Some(name) => Err(crate::usage(format!("--feature-gates: there is no feature {name}"))),
+        None => Ok(gates),
     }
-    Ok(gates)
 }
 
-fn solve_options(args: &Args) -> Options {
+fn solve_options(args: &Args, gates: Gates) -> Options {
     Options {
         preferences: match args.preference_policy {
             PreferencePolicy::Respect => Preferences::Respect,
@@ -239,40 +255,44 @@ fn solve_options(args: &Args) -> Options {
             MinValuesPolicy::Strict => MinValues::Strict,
             MinValuesPolicy::BestEffort => MinValues::BestEffort,
         },
-        reserved: Reserved::Strict,
+        reserved: if gates.reserved_capacity { Reserved::Strict } else { Reserved::Off },
     }
 }
 
-fn read(files: &[PathBuf]) -> Result<Contents> {
-    let mut all = Contents::default();
-    for path in files {
-        let contents = file::read(path).with_context(|| format!("reading {}", shown(path)))?;
-        all.extend(contents);
-    }
-    if all.objects.is_empty() && !all.errors.is_empty() {
-        let errors: Vec<String> = all.errors.iter().map(ToString::to_string).collect();
-        bail!("no object could be read:\n  {}", errors.join("\n  "));
-    }
-    if all.objects.node_pools.is_empty() {
-        bail!("the files contain {}", provider::NO_POOL);
-    }
-    Ok(all)
+/// Objects that have no part in a plan because they are wrong. Pods are told with all that have no place.
+fn mistakes(ignored: &[Ignored]) -> Vec<String> {
+    let wrong = ignored.iter().filter(|ignored| ignored.kind != "Pod" && ignored.reason.is_mistake());
+    wrong.map(|ignored| warnings::plain(&ignored.to_string())).collect()
 }
 
-fn shown(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+/// Fails over what was not understood, unless it is to be ignored; then it is said.
+fn refuse(args: &Args, mistakes: Vec<String>) -> Result<()> {
+    if mistakes.is_empty() {
+        return Ok(());
+    }
+    if args.ignore_unknown {
+        mistakes.iter().for_each(|mistake| warnings::say(&format!("warning: {mistake}")));
+        return Ok(());
+    }
+    let (count, them) = (counted(mistakes.len(), "object"), if mistakes.len() == 1 { "it" } else { "them" });
+    bail!("{count} cannot be used; --ignore-unknown plans without {them}:\n  {}", mistakes.join("\n  "))
 }
 
 fn render(args: &Args, report: &Report) -> Result<String> {
-    if let Some(pod) = &args.explain {
-        return table::explanation(report, pod).with_context(|| {
-            format!("no pod {pod:?} is to be placed; give NAMESPACE/NAME of a pending pod")
-        });
-    }
+    let Some(pod) = &args.explain else {
+        return match args.output {
+            Output::Table => Ok(terminal::wrapped(&table::overview(report))),
+            Output::Json => serde_json::to_string(report).map(|text| text + "\n").context("printing JSON"),
+            Output::Yaml => serde_saphyr::to_string(report).context("printing YAML"),
+        };
+    };
+    let explained = report
+        .explained(pod)
+        .with_context(|| format!("no pod {pod:?} is to be placed; give NAMESPACE/NAME of a pending pod"))?;
     match args.output {
-        Output::Table => Ok(table::overview(report)),
-        Output::Json => serde_json::to_string(report).map(|text| text + "\n").context("printing JSON"),
-        Output::Yaml => serde_saphyr::to_string(report).context("printing YAML"),
+        Output::Table => Ok(terminal::wrapped(&table::explanation(&explained))),
+        Output::Json => serde_json::to_string(&explained).map(|text| text + "\n").context("printing JSON"),
+        Output::Yaml => serde_saphyr::to_string(&explained).context("printing YAML"),
     }
 }
 

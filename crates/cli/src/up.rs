@@ -67,6 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
+    let types = kwok::instance_types(args.instance_types.as_deref())?;
     let (gates, unknown) = Gates::parse(&args.feature_gates).context("reading --feature-gates")?;
     if let Some(name) = unknown.first() {
         bail!("--feature-gates: there is no feature {name}");
@@ -89,7 +90,6 @@ async fn up(args: &Args, objects: &[objects::Source]) -> Result<()> {
     let client = kube::Client::new(server.service(), "default");
     let settings = Settings { gates, ..Settings::default() };
     let parts = Parts::new(client.clone(), Provider::Kwok, clock, settings);
-    let types = kwok::instance_types(args.instance_types.as_deref());
     let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, 0, types);
     let kwok = kwok.with_overlays(parts.overlays.clone());
     let of_cloud = kwok.controllers(&parts.events, &parts.metrics);

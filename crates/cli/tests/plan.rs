@@ -55,7 +55,10 @@ fn the_example_is_planned_and_what_does_not_fit_is_explained() {
         .expect("running karpenter");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).expect("a table is text");
-    assert!(text.contains("2 new nodes for 3 pods: $0.15 per hour"), "{text}");
+    assert!(
+        text.contains("2 new nodes for 3 pods: $0.15/hour, $110.98/month at the cheapest offers"),
+        "{text}"
+    );
     assert!(
         text.contains("1 pod stays pending:\n  default/giant: no instance type has enough resources"),
         "{text}"
@@ -112,13 +115,195 @@ fn one_pod_can_be_explained() {
 }
 
 #[test]
-fn a_broken_object_is_named_and_hides_no_other() {
-    let cluster = POOL.to_owned() + &pod("broken", "{cpu: 1KB}") + &pod("web", "{cpu: 1}");
-    let output = plan(&cluster, &["-o", "json"]);
+fn an_explanation_can_be_read_by_programs() {
+    let cluster = POOL.to_owned() + &pod("web", "{cpu: 1}") + &pod("giant", "{cpu: 999}");
+    let web = json(&plan(&cluster, &["--explain", "default/web", "-o", "json"]));
+    assert_eq!((&web["pod"], &web["newNodeClaim"]["nodePool"]), (&"default/web".into(), &"default".into()));
+    assert_eq!(web["error"], serde_json::Value::Null);
+    let giant = json(&plan(&cluster, &["--explain", "default/giant", "-o", "json"]));
+    assert!(giant["error"].is_string() && giant["reasons"].is_array(), "{giant}");
+    let text =
+        String::from_utf8(plan(&cluster, &["--explain", "default/web", "-o", "yaml"]).stdout).expect("text");
+    assert!(text.starts_with("pod: default/web\n"), "{text}");
+}
+
+#[test]
+fn what_is_not_understood_is_no_success_unless_it_is_to_be_ignored() {
+    let old = POOL.replace("karpenter.sh/v1", "karpenter.sh/v1beta1").replace("name: default", "name: old");
+    let wrong = POOL.replace("name: default}\nspec:", "name: wrong}\nspec:\n  weight: high");
+    let invalid = POOL.replace("name: default}\nspec:", "name: invalid}\nspec:");
+    let invalid = invalid.replace("requirements: []", "requirements: [{key: a b, operator: Exists}]");
+    let rollout = "---\napiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: r, namespace: x}\n";
+    let half = "---\na: [\n";
+    for (more, expected) in [
+        (
+            pod("broken", "{cpu: 1KB}"),
+            "document 2 (Pod default/broken): spec.containers[0].resources.requests.cpu",
+        ),
+        (
+            format!("---{old}"),
+            "(NodePool old): apiVersion: karpenter.sh/v1beta1 is not supported; expected karpenter.sh/v1",
+        ),
+        (
+            format!("---{wrong}"),
+            "(NodePool wrong): spec.weight: invalid type: string \"high\", expected a whole number",
+        ),
+        (format!("---{invalid}"), "NodePool invalid: invalid value: key a b is not a qualified name"),
+        (rollout.to_owned(), "(Rollout x/r): objects of argoproj.io/v1alpha1 Rollout are not understood"),
+        (half.to_owned(), "document 2: unclosed bracket"),
+        (
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n".to_owned(),
+            "Deployment default/d: spec.template.spec.containers: empty",
+        ),
+    ] {
+        let cluster = POOL.to_owned() + &more + &pod("web", "{cpu: 1}");
+        for form in [&[][..], &["-o", "json"], &["--explain", "default/web"], &["--disruption"]] {
+            let output = plan(&cluster, form);
+            assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+            let message = stderr(&output);
+            assert!(
+                message.starts_with("error: 1 object cannot be used; --ignore-unknown plans without it:\n  "),
+                "{message}"
+            );
+            assert!(message.contains(expected), "{expected} is not in {message}");
+        }
+        let output = plan(&cluster, &["--ignore-unknown", "-o", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).starts_with("warning: ") && stderr(&output).contains(expected));
+        assert_eq!(json(&output)["newNodeClaims"][0]["pods"], serde_json::json!(["default/web"]));
+    }
+}
+
+#[test]
+fn a_pool_that_cannot_be_read_is_explained_whatever_else_there_is() {
+    let wrong =
+        POOL.replace("spec:\n  template", "spec:\n  disruption: {consolidateAfter: 30 seconds}\n  template");
+    let output = plan(&(wrong.clone() + &pod("web", "{cpu: 1}")), &[]);
+    assert_eq!(output.status.code(), Some(1));
     let message = stderr(&output);
-    assert!(message.contains("document 2 (Pod default/broken)"), "{message}");
-    assert!(message.contains("1KB"), "{message}");
-    assert_eq!(json(&output)["newNodeClaims"][0]["pods"], serde_json::json!(["default/web"]));
+    assert!(message.contains("(NodePool default): spec.disruption.consolidateAfter: "), "{message}");
+    assert!(!message.contains("no NodePool"), "{message}");
+    let output = plan(&(wrong + &pod("web", "{cpu: 1}")), &["--ignore-unknown"]);
+    assert_eq!(stderr(&output).lines().last(), Some("error: the files contain no NodePool that can be used"));
+}
+
+#[test]
+fn workloads_stand_for_their_pods() {
+    let deployment = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 5, template: \
+         {spec: {containers: [{name: main, resources: {requests: {cpu: 1}}}]}}}\n";
+    let output = plan(&(POOL.to_owned() + deployment), &["-o", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(json(&output)["pods"], 5);
+    let expected = "pods that the files lack are planned for: Deployment default/web (5 pods)\n";
+    assert_eq!(stderr(&output), expected);
+    let cluster = POOL.to_owned() + deployment + &node("n1", "1");
+    let removed = plan(&cluster, &["--remove-node", "n1", "-o", "json"]);
+    assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
+}
+
+#[test]
+fn a_directory_stands_for_its_files() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (name, text) in [("pool.yaml", POOL), ("pod.yml", &pod("web", "{cpu: 1}")), ("notes.txt", "a: [")] {
+        std::fs::write(directory.path().join(name), text).expect("it can be written");
+    }
+    let run = |path: &std::path::Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_karpenter"));
+        command.args(["plan", "-o", "json", "-f"]).arg(path).output().expect("running karpenter")
+    };
+    let output = run(directory.path());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(json(&output)["pods"], 1);
+    let empty = tempfile::tempdir().expect("a temporary directory");
+    let output = run(empty.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("this directory has no file whose name ends with"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_command_line_that_is_wrong_has_an_exit_status_of_its_own() {
+    for arguments in [&["--nonsense"][..], &["-o", "xml"], &["--feature-gates", "NodeRepair=perhaps"]] {
+        let output = plan(POOL, arguments);
+        assert_eq!(output.status.code(), Some(64), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).starts_with("error: "), "{}", stderr(&output));
+    }
+    let output = plan(POOL, &["--feature-gates", "NodeRepair=perhaps"]);
+    assert_eq!(
+        stderr(&output),
+        "error: --feature-gates: NodeRepair is \"perhaps\"; expected true or false\n"
+    );
+}
+
+#[test]
+fn instance_types_that_cannot_be_read_are_an_error() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("empty"), "[]").expect("it can be written");
+    std::fs::write(path("broken"), "[{").expect("it can be written");
+    for (name, expected) in [
+        ("missing", "No such file or directory"),
+        ("empty", "the list of instance types is empty"),
+        ("broken", "EOF while parsing"),
+    ] {
+        let commands: [&[&str]; 3] = [
+            &["plan", "-f", EXAMPLE, "--instance-types", &path(name)],
+            &["up", "--instance-types", &path(name)],
+            &["controller", "--instance-types-file-path", &path(name)],
+        ];
+        for arguments in commands {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_karpenter"));
+            // No cluster is needed to find out.
+            command
+                .args(arguments)
+                .env("KUBECONFIG", "/nowhere/config")
+                .env_remove("KUBERNETES_SERVICE_HOST");
+            let output = command.output().expect("running karpenter");
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
+            let message = stderr(&output);
+            assert!(message.contains(&path(name)) && message.contains(expected), "{message}");
+        }
+    }
+}
+
+#[test]
+fn tables_have_at_most_eighty_columns_or_as_many_as_there_are() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("cluster.yaml");
+    let long = "general-purpose-for-all-the-teams-that-there-are";
+    let pool = any_number().replace("metadata: {name: default}", &format!("metadata: {{name: {long}}}"));
+    let cluster = pool + &pod("web", "{cpu: 6}") + &any_number().replace("---", "") + &node(long, "");
+    let cluster = cluster.replace(
+        "\napiVersion: karpenter.sh/v1\nkind: NodePool",
+        "\n---\napiVersion: karpenter.sh/v1\nkind: NodePool",
+    );
+    std::fs::write(&file, cluster).expect("it can be written");
+    for (columns, form) in [
+        (None, &[][..]),
+        (Some("80"), &[]),
+        (Some("60"), &[]),
+        (Some("80"), &["--disruption"]),
+        (Some("80"), &["--remove-node", long]),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_karpenter"));
+        command.args(["plan", "-f"]).arg(&file).args(form).env_remove("COLUMNS");
+        command.envs(columns.map(|columns| ("COLUMNS", columns)));
+        let output = command.output().expect("running karpenter");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = String::from_utf8(output.stdout).expect("text");
+        let most = columns.map_or(80, |columns| columns.parse().expect("a number"));
+        for line in text.lines() {
+            assert!(
+                line.trim_end().chars().count() <= most,
+                "{line:?} has more than {most} columns in\n{text}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -130,11 +315,11 @@ fn a_pod_that_claims_devices_is_told_that_they_are_not_supported() {
 }
 
 #[test]
-fn unknown_kinds_are_listed_once_and_skipped() {
-    let other = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
-    let output = plan(&(POOL.to_owned() + other + other + &pod("web", "{cpu: 1}")), &[]);
+fn kinds_that_do_not_matter_are_named_once() {
+    let other = |name: &str| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+    let output = plan(&(POOL.to_owned() + &other("a") + &other("b") + &pod("web", "{cpu: 1}")), &[]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(stderr(&output).matches("skipped 2 ConfigMap").count(), 1, "{}", stderr(&output));
+    assert_eq!(stderr(&output), "not looked at: 2 ConfigMaps (a, b)\n");
 }
 
 #[test]
@@ -219,7 +404,7 @@ fn buffers_of_the_file_keep_room_if_the_gate_is_on() {
     let cluster = format!("{POOL}{}{BUFFER}", pod("web", "{cpu: 1}"));
     let output = plan(&cluster, &["-o", "json"]);
     assert_eq!(json(&output)["pods"], 1);
-    assert!(stderr(&output).contains("1 CapacityBuffer ignored: --feature-gates CapacityBuffer=true"));
+    assert!(stderr(&output).contains("1 CapacityBuffer ignored (b): --feature-gates CapacityBuffer=true"));
     let output = plan(&cluster, &["-o", "json", GATE[0], GATE[1]]);
     let plan_ = json(&output);
     let pods: Vec<&str> = plan_["newNodeClaims"]
@@ -299,15 +484,16 @@ fn pods_of_the_file_that_wait_have_their_place_when_nodes_are_disrupted() {
 #[test]
 fn what_cannot_be_read_is_told_when_nodes_are_disrupted_too() {
     let cluster = any_number() + &node("n1", "") + &pod("broken", "{cpu: 1KB}");
-    let output = plan(&cluster, &["--disruption", "-o", "json"]);
+    let output = plan(&cluster, &["--disruption", "-o", "json", "--ignore-unknown"]);
     assert!(stderr(&output).contains("(Pod default/broken)"), "{}", stderr(&output));
     assert_eq!(moved(&output), ["n1"]);
 }
 
-/// Runs `karpenter plan --disruption` for the cluster of a kubeconfig.
-fn of_cluster(kubeconfig: &std::path::Path) -> String {
+/// Runs `karpenter plan` for the cluster of a kubeconfig that cannot be asked.
+fn of_cluster(kubeconfig: &std::path::Path, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_karpenter"))
-        .args(["plan", "--disruption"])
+        .arg("plan")
+        .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .env_remove("KUBERNETES_SERVICE_HOST")
         .output()
@@ -316,22 +502,27 @@ fn of_cluster(kubeconfig: &std::path::Path) -> String {
     stderr(&output)
 }
 
+const FORMS: [&[&str]; 5] =
+    [&[], &["--explain", "a/b"], &["--disruption"], &["--remove-node", "n"], &["-o", "json"]];
+
 #[test]
 fn a_cluster_that_cannot_be_asked_is_one_sentence() {
-    let message = of_cluster(std::path::Path::new("/nowhere/config"));
-    assert_eq!(message.lines().count(), 1, "{message}");
-    assert!(message.starts_with("error: no cluster is known, failed to read kubeconfig from"), "{message}");
-    assert_eq!(message.matches("No such file").count(), 1, "{message}");
     let path = std::env::temp_dir().join(format!("karpenter-plan-{}.yaml", std::process::id()));
     // Nobody listens on port 1.
     let config = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
          clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
          users: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n";
     std::fs::write(&path, config).expect("a file can be written");
-    let message = of_cluster(&path);
+    for form in FORMS {
+        let message = of_cluster(std::path::Path::new("/nowhere/config"), form);
+        let expected = "error: no cluster is known: reading /nowhere/config: No such file or directory (os error 2); \
+             --kubeconfig names another file, --file one with objects\n";
+        assert_eq!(message, expected);
+        let message = of_cluster(&path, form);
+        assert_eq!(message.lines().count(), 1, "{message}");
+        let expected = "error: the cluster at http://127.0.0.1:1/ does not answer: Connection refused";
+        assert!(message.starts_with(expected), "{message}");
+        assert_eq!(message.matches("onnect").count(), 1, "{message}");
+    }
     std::fs::remove_file(&path).expect("the file is there");
-    assert_eq!(message.lines().count(), 1, "{message}");
-    let expected = "error: the cluster at http://127.0.0.1:1/ does not answer: Connection refused";
-    assert!(message.starts_with(expected), "{message}");
-    assert_eq!(message.matches("onnect").count(), 1, "{message}");
 }

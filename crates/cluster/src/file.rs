@@ -5,17 +5,20 @@
 //!                          └ YAML: documents ── items as values   ──┘
 //! ```
 //!
-//! A file is an object, a `List`, or several of them. An object that cannot be read does not hide the others:
-//! all errors are collected.
+//! A file is an object, a `List`, or several of them. An object that cannot be understood does not hide the others:
+//! all errors are collected. Objects of Kubernetes' own kinds that no decision looks at are set aside by name.
+//! [`workloads`] makes the pods of workloads that the files lack.
 
 mod decode;
+mod irrelevant;
 mod json;
+pub mod workloads;
 mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
@@ -26,9 +29,9 @@ use crate::objects::Objects;
 pub struct Contents {
     /// The objects.
     pub objects: Objects,
-    /// How many objects there are of kinds that do not matter.
+    /// Objects of Kubernetes' own kinds that do not matter here.
     pub skipped: Skipped,
-    /// Objects that could not be read.
+    /// Objects that could not be understood.
     pub errors: Vec<ObjectError>,
 }
 
@@ -36,38 +39,42 @@ impl Contents {
     /// Adds the contents of another file.
     pub fn extend(&mut self, other: Self) {
         self.objects.extend(other.objects);
-        for (kind, count) in other.skipped.0 {
-            *self.skipped.0.entry(kind).or_default() += count;
+        for (kind, names) in other.skipped.0 {
+            self.skipped.0.entry(kind).or_default().extend(names);
         }
         self.errors.extend(other.errors);
     }
 }
 
-/// How many objects there are of kinds that do not matter: `3 ConfigMap, 1 Secret`.
+/// Objects that do not matter, by kind: `2 ConfigMaps (default/a, default/b), 1 Secret (default/s)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Skipped(BTreeMap<Box<str>, usize>);
+pub struct Skipped(BTreeMap<Box<str>, Vec<Box<str>>>);
 
 impl Skipped {
+    /// How many names are shown of each kind.
+    const SHOWN: usize = 3;
+
     /// Whether nothing was skipped.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Kinds and how many objects of each there are.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.0.iter().map(|(kind, count)| (&**kind, *count))
-    }
-
-    fn add(&mut self, kind: &str) {
-        *self.0.entry(kind.into()).or_default() += 1;
+    fn add(&mut self, kind: &str, name: String) {
+        self.0.entry(kind.into()).or_default().push(name.into());
     }
 }
 
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, (kind, count)) in self.iter().enumerate() {
+        for (position, (kind, names)) in self.0.iter().enumerate() {
             let separator = if position == 0 { "" } else { ", " };
-            write!(f, "{separator}{count} {kind}")?;
+            let plural = if names.len() == 1 { "" } else { "s" };
+            let shown = names.iter().take(Self::SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+            write!(f, "{separator}{} {kind}{plural} ({shown}", names.len())?;
+            match names.len().saturating_sub(Self::SHOWN) {
+                0 => f.write_str(")")?,
+                more => write!(f, " and {more} more)")?,
+            }
         }
         Ok(())
     }
@@ -77,7 +84,7 @@ impl fmt::Display for Skipped {
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The system does not give it.
-    #[error("{file}: {source}")]
+    #[error("reading {file}: {source}")]
     Unreadable {
         /// The file.
         file: String,
@@ -94,9 +101,18 @@ pub enum FileError {
         /// Where the text ends.
         position: usize,
     },
+    /// It is a directory without cluster files.
+    #[error("{directory}: this directory has no file whose name ends with {}", ENDINGS.join(", "))]
+    NoFiles {
+        /// The directory.
+        directory: String,
+    },
 }
 
-/// Why an object of a file could not be read.
+/// How the names of cluster files in a directory end.
+const ENDINGS: [&str; 6] = [".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz"];
+
+/// Why an object of a file could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectError {
     /// The file.
@@ -131,6 +147,25 @@ impl fmt::Display for ObjectError {
 }
 
 impl std::error::Error for ObjectError {}
+
+/// The files that a path means: all cluster files of a directory in the order of their names, else the file itself.
+pub fn paths(path: &Path) -> Result<Vec<PathBuf>, FileError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let directory = || path.display().to_string();
+    let unreadable = |source| FileError::Unreadable { file: directory(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?.path();
+        let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if ENDINGS.iter().any(|ending| name.ends_with(ending)) && !entry.is_dir() {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    if found.is_empty() { Err(FileError::NoFiles { directory: directory() }) } else { Ok(found) }
+}
 
 /// Reads a cluster file; `-` is standard input.
 pub fn read(path: &Path) -> Result<Contents, FileError> {

@@ -22,9 +22,9 @@ use serde::{Deserialize, Deserializer};
 
 use collections::{Annotations, Labels, List, nullable};
 pub use others::{
-    CSINode, DaemonSet, Deployment, Namespace, Node, NodeClass, PersistentVolume, PersistentVolumeClaim,
-    PodDisruptionBudget, PodTemplate, PodTemplateSpec, PriorityClass, ReplicaSet, ReplicationController,
-    Service, StorageClass, Taint, VolumeAttachment,
+    CSINode, CronJob, DaemonSet, Deployment, Job, Namespace, Node, NodeClass, PersistentVolume,
+    PersistentVolumeClaim, PodDisruptionBudget, PodTemplate, PodTemplateSpec, PriorityClass, ReplicaSet,
+    ReplicationController, Service, StorageClass, Taint, VolumeAttachment,
 };
 pub use pod::Pod;
 
@@ -193,6 +193,10 @@ objects! {
     replication_controllers: ReplicationController,
     /// Deployments.
     deployments: Deployment,
+    /// Jobs.
+    jobs: Job,
+    /// CronJobs.
+    cron_jobs: CronJob,
     /// Shapes of pods.
     pod_templates: PodTemplate,
     /// Room that is kept for pods to come.

@@ -51,7 +51,7 @@ pub enum Reason {
     #[error("not ready{}", .0.as_ref().map(|message| format!(": {message}")).unwrap_or_default())]
     NotReady(Option<String>),
     /// The NodePool keeps a fixed number of nodes, whatever the pods need.
-    #[error("static: spec.replicas is set")]
+    #[error("has a fixed number of nodes (spec.replicas); pending pods get no new node of it")]
     Static,
     /// The NodePool has nothing to choose from.
     #[error("there are no instance types for it")]
@@ -114,6 +114,11 @@ impl Reason {
             Self::Rejected(rejections) => !rejections.contains(&Rejection::OptedOut),
             _ => true,
         }
+    }
+
+    /// Whether the object itself is wrong, and not only of no use now.
+    pub fn is_mistake(&self) -> bool {
+        matches!(self, Self::Pool(_) | Self::Duplicate { .. } | Self::Field { .. } | Self::TooMany { .. })
     }
 
     /// Whether the pod counts as ignored in metrics.

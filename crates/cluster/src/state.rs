@@ -25,6 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::costs::Costs;
 use crate::load::Load;
+use crate::objects::collections::List;
 use crate::objects::{Node, Pod, VolumeAttachment};
 use crate::shapes::Shapes;
 pub use consolidation::Consolidated;
@@ -407,8 +408,13 @@ impl State {
                 Object::ReplicaSet(set)
             }
             Object::StatefulSet(mut set) if !self.keeps_templates => {
-                Arc::make_mut(&mut set).spec.template = None;
+                let spec = &mut Arc::make_mut(&mut set).spec;
+                (spec.template, spec.volume_claim_templates) = (None, List::default());
                 Object::StatefulSet(set)
+            }
+            Object::ReplicationController(mut set) if !self.keeps_templates => {
+                Arc::make_mut(&mut set).spec.template = None;
+                Object::ReplicationController(set)
             }
             other => other,
         };

@@ -22,7 +22,7 @@ fn node() -> Result<(Machine, Value)> {
         },
     }))?;
     let sets = api::labels::LabelSets::for_provider(api::provider::Provider::Kwok);
-    let types = kwok::instance_types(None);
+    let types = cluster::instance_types::kwok::built_in();
     let mut wanted = kwok::choose::wanted(&claim, &sets)?;
     let choice = kwok::choose::choose(&claim, &mut wanted, &types, &mut rand_pcg::Pcg64Mcg::new(1))?;
     let machine = Machine::launched("kwok-pool-x-1".to_owned(), &claim, &wanted, &choice);

@@ -34,7 +34,13 @@ fn main() {
     let parts = Parts::new(world.client(), Provider::Kwok, clock, Settings::default());
     let metrics = parts.metrics.clone();
     world.spawn(async move {
-        let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, 1, kwok::instance_types(None));
+        let kwok = Kwok::new(
+            parts.api.clone(),
+            parts.cluster.clone(),
+            clock,
+            1,
+            cluster::instance_types::kwok::built_in(),
+        );
         let of_cloud = kwok.controllers(&parts.events, &parts.metrics);
         let (_leads, leading) = watch::channel(true);
         operator::run(parts.context(Arc::new(kwok)), of_cloud, leading).await;

@@ -3,6 +3,7 @@
 
 pub mod cron;
 pub mod duration;
+pub mod human;
 pub mod percent;
 pub mod quantity;
 pub mod resources;

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
 use operator::disruption::preview::{Allowance, Keeps, Move, Preview};
 use serde_json::{Value, json};
+use units::human::{self, Per};
 
 use super::words::{after, counted, counted_verb, prices, some};
+use crate::terminal;
 
 /// How many details a line shows, and how long they may be together.
 const DETAILS: usize = 3;
@@ -57,20 +59,16 @@ struct Alike {
     savings: f64,
 }
 
+/// A line of numbers for each kind of move, and below it which nodes go and what comes for them.
 fn moves(text: &mut String, all: &[Move]) {
     if all.is_empty() {
         text.push_str("Nothing would be disrupted now.\n");
         return;
     }
-    let mut lines: Vec<([String; 3], Alike)> = Vec::new();
+    let mut lines: Vec<([String; 4], Alike)> = Vec::new();
     for it in all {
-        let causes: Vec<String> = it.causes.iter().cloned().collect();
-        let reason = if causes.is_empty() {
-            it.reason.to_owned()
-        } else {
-            format!("{} ({})", it.reason, causes.join(", "))
-        };
-        let key = [reason, it.decision.to_owned(), new_nodes(&it.replacements)];
+        let causes = it.causes.iter().cloned().collect::<Vec<_>>().join(", ");
+        let key = [it.reason.to_owned(), causes, it.decision.to_owned(), new_nodes(&it.replacements)];
         let place = lines.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
             lines.push((key, Alike::default()));
             lines.len() - 1
@@ -81,36 +79,31 @@ fn moves(text: &mut String, all: &[Move]) {
         alike.evictions += it.evictions;
         alike.savings += it.savings;
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
-        "REASON",
-        "WHAT",
-        "NODES",
-        "WHICH",
-        "NEW",
-        "CHEAPEST TYPE",
-        "EVICTIONS",
-        "SAVES $/HOUR",
-    ]);
-    for ([reason, decision, types], alike) in lines {
+    let mut table = terminal::table(["REASON", "ACTION", "NODES", "NEW", "EVICTIONS", "SAVES"]);
+    for ([reason, _, decision, _], alike) in &lines {
         table.add_row([
-            reason,
-            decision,
+            reason.clone(),
+            decision.clone(),
             alike.nodes.len().to_string(),
-            some(&alike.nodes),
             alike.new_nodes.to_string(),
-            types,
             alike.evictions.to_string(),
-            format!("{:.4}", alike.savings),
+            human::money(alike.savings, Per::Hour),
         ]);
     }
-    for column in [2, 4, 6, 7] {
+    for column in 2..6 {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let _ = writeln!(text, "{}", table.trim_fmt());
+    // Its columns are short, so that each row is one line.
+    let table = table.trim_fmt();
+    let mut rows = table.lines();
+    let _ = writeln!(text, "{}", rows.next().unwrap_or_default());
+    for (row, ([_, causes, _, types], alike)) in rows.zip(lines) {
+        let causes = if causes.is_empty() { String::new() } else { format!("{causes}: ") };
+        let come = if types.is_empty() { String::new() } else { format!(" → {types}") };
+        let _ = writeln!(text, "{row}\n  {causes}{}{come}", some(&alike.nodes));
+    }
 }
 
 /// What new nodes can become: the cheapest type of each, and how many others there are.
@@ -223,9 +216,15 @@ mod tests {
         };
         let mut text = String::new();
         moves(&mut text, &[one("a", "m5.large"), one("b", "m5.large"), one("c", "c5.large")]);
-        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        let both = ["Drifted", "(AMIDrift)", "replace", "2", "a,", "b", "2", "m5.large", "4", "0.5000"];
-        assert_eq!(lines[1], both, "{text}");
-        assert_eq!(lines.len(), 3, "{text}");
+        let lines: Vec<String> =
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let expected = [
+            "REASON ACTION NODES NEW EVICTIONS SAVES",
+            "Drifted replace 2 2 4 $0.50/hour",
+            "AMIDrift: a, b → m5.large",
+            "Drifted replace 1 1 2 $0.25/hour",
+            "AMIDrift: c → c5.large",
+        ];
+        assert_eq!(lines, expected, "{text}");
     }
 }

@@ -20,12 +20,12 @@ use super::provider::{self, NO_POOL, Pool};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Reads everything that decisions look at, once.
-pub(super) fn state(chosen: Option<Provider>, gates: Gates) -> Result<State> {
+pub(super) fn state(kubeconfig: Option<&str>, chosen: Option<Provider>, gates: Gates) -> Result<State> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting up")?;
     runtime.block_on(async {
-        let advice = "KUBECONFIG names another file, --file one with objects";
-        let client = crate::connect::client(crate::connect::config(None, advice).await?).await?;
+        let advice = "--kubeconfig names another file, --file one with objects";
+        let client = crate::connect::client(crate::connect::config(kubeconfig, advice).await?).await?;
         let asked = tokio::time::timeout(PATIENCE, ask(&client, chosen, &gates.kinds())).await;
         let provider = asked.map_err(|_| anyhow!("the cluster did not answer within a minute"))??;
         read(&client, provider, &gates.kinds()).await

@@ -9,6 +9,7 @@ use engine::text::Texts;
 use engine::universe::Universe;
 use engine::written::Written;
 use serde::Serialize;
+use units::human;
 
 /// What a plan says.
 #[derive(Debug, Serialize)]
@@ -63,6 +64,25 @@ impl From<Written> for RequirementReport {
     fn from(Written { key, operator, values, min_values }: Written) -> Self {
         Self { key, operator, values, min_values }
     }
+}
+
+/// One pod: where it goes, or why it stays pending.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Explained<'r> {
+    pub(crate) pod: &'r str,
+    /// The existing node that it goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) existing_node: Option<&'r str>,
+    /// The new node that it goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) new_node_claim: Option<&'r ClaimReport>,
+    /// Why it stays pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<&'r str>,
+    /// Where the types of each pool fall away for it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) reasons: &'r [PoolReason],
 }
 
 /// Why a pool has no type for a pod.
@@ -146,6 +166,28 @@ impl Report {
     }
 }
 
+impl Report {
+    /// What the plan says of one pod, if it is to be placed.
+    pub(crate) fn explained<'r>(&'r self, pod: &'r str) -> Option<Explained<'r>> {
+        let has_pod = |pods: &[String]| pods.iter().any(|name| name == pod);
+        let explained = Explained {
+            pod,
+            existing_node: self
+                .existing
+                .iter()
+                .find(|(_, pods)| has_pod(pods))
+                .map(|(node, _)| node.as_str()),
+            new_node_claim: self.new_node_claims.iter().find(|claim| has_pod(&claim.pods)),
+            error: self.errors.get(pod).map(String::as_str),
+            reasons: self.reasons.get(pod).map_or(&[], Vec::as_slice),
+        };
+        let is_known = explained.existing_node.is_some()
+            || explained.new_node_claim.is_some()
+            || explained.error.is_some();
+        is_known.then_some(explained)
+    }
+}
+
 fn pod_name(snapshot: &Snapshot, pod: PodId) -> String {
     snapshot.pods[pod.index()].name.to_string()
 }
@@ -200,7 +242,7 @@ fn pool_reason(snapshot: &Snapshot, funnel: &Funnel) -> PoolReason {
             Some((resource, amount)) => {
                 let resources = &snapshot.resources;
                 let missing = resources.quantity(resource, amount);
-                format!("{name} lacks {missing} {}", resources.name(resource))
+                format!("{name} lacks {}", human::quantity(resources.name(resource), missing))
             }
         }
     });

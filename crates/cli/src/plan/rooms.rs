@@ -7,6 +7,8 @@ use cluster::objects::Objects;
 use cluster::state::{State, Watched};
 use runtime::settings::Gates;
 
+use super::words::{counted, some};
+
 /// The room that the buffers of some files keep. Says so if the feature is off and there are some.
 pub(super) fn of_files(objects: &Objects, gates: Gates) -> Vec<Room> {
     warn_ignored(objects, gates);
@@ -29,9 +31,10 @@ pub(super) fn of_files(objects: &Objects, gates: Gates) -> Vec<Room> {
 #[expect(clippy::print_stderr, reason = "warnings go beside the plan")]
 pub(super) fn warn_ignored(objects: &Objects, gates: Gates) {
     if !gates.capacity_buffer && !objects.capacity_buffers.is_empty() {
-        let count = objects.capacity_buffers.len();
-        let gate = CAPACITY_BUFFER.name;
-        eprintln!("{count} CapacityBuffer ignored: --feature-gates {gate}=true keeps room for them");
+        let names: Vec<String> = objects.capacity_buffers.iter().map(|it| it.key().to_string()).collect();
+        let buffers = counted(names.len(), "CapacityBuffer");
+        let (names, gate) = (some(&names), CAPACITY_BUFFER.name);
+        eprintln!("warning: {buffers} ignored ({names}): --feature-gates {gate}=true keeps their room");
     }
 }
 

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
+use units::human::{self, Per};
 
-use crate::plan::report::{PoolReason, Report};
-use crate::plan::words::{at_most, counted, counted_verb};
-
-/// Hours in a month, as clouds count them.
-const HOURS_PER_MONTH: f64 = 730.0;
+use crate::plan::report::{ClaimReport, Explained, PoolReason, Report};
+use crate::plan::words::{at_most, counted, counted_verb, per_month};
+use crate::terminal;
 
 /// The whole plan.
 pub(crate) fn overview(report: &Report) -> String {
@@ -47,23 +46,21 @@ fn new_nodes(text: &mut String, report: &Report) {
         alike.pods += claim.pods.len();
         alike.price += claim.price;
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["NODES", "NODEPOOL", "CHEAPEST TYPE", "OR", "ZONE", "CAPACITY", "PODS", "$/HOUR"]);
+    let mut table =
+        terminal::table(["NODES", "NODEPOOL", "CHEAPEST TYPE", "OR", "ZONE", "CAPACITY", "PODS", "PER HOUR"]);
     for ([pool, type_, zone, capacity], Alike { nodes, others, pods, price }) in groups {
-        let alternatives = if others == 0 { String::new() } else { format!("{others} others") };
         table.add_row([
             nodes.to_string(),
             pool.to_owned(),
             type_.to_owned(),
-            alternatives,
+            if others == 0 { String::new() } else { format!("+{others}") },
             zone.to_owned(),
             capacity.to_owned(),
             pods.to_string(),
-            format!("{price:.4}"),
+            human::price(price),
         ]);
     }
-    for column in [0, 6, 7] {
+    for column in [0, 3, 6, 7] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -72,11 +69,11 @@ fn new_nodes(text: &mut String, report: &Report) {
     let pods: usize = claims.iter().map(|claim| claim.pods.len()).sum();
     let _ = writeln!(
         text,
-        "{} for {}: ${:.2} per hour, ${:.2} per month at the cheapest offers",
+        "{} for {}: {}, {} at the cheapest offers",
         counted(claims.len(), "new node"),
         counted(pods, "pod"),
-        report.total_price,
-        report.total_price * HOURS_PER_MONTH,
+        human::money(report.total_price, Per::Hour),
+        per_month(report.total_price),
     );
 }
 
@@ -120,38 +117,28 @@ fn pending_pods(text: &mut String, report: &Report) {
 }
 
 /// One pod: where it goes and why.
-pub(crate) fn explanation(report: &Report, pod: &str) -> Option<String> {
-    for (node, pods) in &report.existing {
-        if pods.iter().any(|name| name == pod) {
-            return Some(format!("{pod} goes to the existing node {node}.\n"));
-        }
+pub(crate) fn explanation(explained: &Explained<'_>) -> String {
+    let Explained { pod, existing_node, new_node_claim, error, reasons } = explained;
+    if let Some(node) = existing_node {
+        return format!("{pod} goes to the existing node {node}.\n");
     }
-    for claim in &report.new_node_claims {
-        if !claim.pods.iter().any(|name| name == pod) {
-            continue;
-        }
-        let mut text = format!(
-            "{pod} goes to a new node of NodePool {}, with {} in all.\n",
-            claim.node_pool,
-            counted(claim.pods.len(), "pod")
+    if let Some(ClaimReport { node_pool, instance_types, price, zone, capacity_type, pods, .. }) =
+        new_node_claim
+    {
+        return format!(
+            "{pod} goes to a new node of NodePool {node_pool}, with {} in all.\n\
+             The cheapest of {} is {} in {zone} ({capacity_type}) for {}.\n",
+            counted(pods.len(), "pod"),
+            counted(instance_types.len(), "type"),
+            instance_types.first().map_or("none", String::as_str),
+            human::money(*price, Per::Hour),
         );
-        let _ = writeln!(
-            text,
-            "The cheapest of {} is {} in {} ({}) for ${:.4} per hour.",
-            counted(claim.instance_types.len(), "type"),
-            claim.instance_types.first().map_or("none", String::as_str),
-            claim.zone,
-            claim.capacity_type,
-            claim.price,
-        );
-        return Some(text);
     }
-    let error = report.errors.get(pod)?;
-    let mut text = format!("{pod} stays pending: {error}\n");
-    for reason in report.reasons.get(pod).into_iter().flatten() {
+    let mut text = format!("{pod} stays pending: {}\n", error.unwrap_or_default());
+    for reason in *reasons {
         let _ = writeln!(text, "  {}", funnel(reason));
     }
-    Some(text)
+    text
 }
 
 /// `default: 1340 types → kubernetes.io/arch 944 → fits 12 → available 0; nearest: …`.

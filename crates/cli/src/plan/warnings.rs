@@ -6,7 +6,6 @@ use api::labels::LabelSets;
 use api::names::labels;
 use api::nodepool::NodePool;
 use api::provider::Provider;
-use cluster::file::Contents;
 use cluster::instance_types::InstanceType;
 use cluster::reason::Ignored;
 use cluster::state::State;
@@ -22,21 +21,12 @@ pub(super) fn say(warning: &str) {
     eprintln!("{warning}");
 }
 
-/// Says what of files could not be read or does not matter.
-pub(super) fn of_files(contents: &Contents) {
-    for error in &contents.errors {
-        say(&format!("warning: {error}"));
-    }
-    if !contents.skipped.is_empty() {
-        say(&format!("skipped {}", contents.skipped));
-    }
-}
-
-/// Says what of a cluster could not be read.
-pub(super) fn unreadable(state: &State) {
-    for (kind, key, unreadable) in state.unreadable() {
-        say(&format!("warning: {} {key}: {}", kind.name(), unreadable.why));
-    }
+/// What of a cluster could not be read.
+pub(super) fn unreadable(state: &State) -> Vec<String> {
+    state
+        .unreadable()
+        .map(|(kind, key, unreadable)| format!("{} {key}: {}", kind.name(), unreadable.why))
+        .collect()
 }
 
 /// Says which overlays are not in force.
@@ -58,6 +48,16 @@ pub(super) fn ignored<'i>(all: impl IntoIterator<Item = &'i Ignored>) {
             names => say(&format!("warning: {} ({}): {reason}", counted(names.len(), kind), some(names))),
         }
     }
+}
+
+/// What is wrong with a NodePool, with the fields that events leave out.
+pub(super) fn plain(message: &str) -> String {
+    const FIELDS: [(&str, &str); 3] = [
+        (" in requirements, restricted", " in spec.template.spec.requirements"),
+        (" in labels, restricted", " in spec.template.metadata.labels, where it may not be"),
+        (" in taints", " in spec.template.spec.taints"),
+    ];
+    FIELDS.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// An object as users know it.

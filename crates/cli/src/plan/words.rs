@@ -1,5 +1,7 @@
 //! Numbers and names in words.
 
+use units::human::{self, Per};
+
 /// How many names a line shows.
 const SHOWN: usize = 3;
 
@@ -33,12 +35,20 @@ pub(super) fn after(before: f64, saved: f64) -> f64 {
 /// What all costs before and after, and how much that is less or more.
 pub(super) fn prices(before: f64, saved: f64) -> String {
     let share = if before > 0.0 { saved / before * 100.0 } else { 0.0 };
+    let per_hour = |dollars| human::money(dollars, Per::Hour);
     let change = match share {
         _ if share.abs() < 0.05 => "no change".to_owned(),
         _ if share < 0.0 => format!("{:.1} % more", -share),
-        _ => format!("{share:.1} % less"),
+        _ => format!("{share:.1} % less: saves {}", per_month(saved)),
     };
-    format!("Price per hour: ${before:.2} now, ${:.2} afterwards ({change})", after(before, saved))
+    format!("Price: {} now, {} afterwards ({change})", per_hour(before), per_hour(after(before, saved)))
+}
+
+/// What something that costs so much per hour costs in a month.
+pub(super) fn per_month(per_hour: f64) -> String {
+    /// Hours in a month, as clouds count them.
+    const HOURS: f64 = 730.0;
+    human::money(per_hour * HOURS, Per::Month)
 }
 
 #[cfg(test)]
@@ -58,10 +68,14 @@ mod tests {
 
     #[test]
     fn a_price_that_rises_is_not_called_less() {
-        assert_eq!(prices(2.0, 0.5), "Price per hour: $2.00 now, $1.50 afterwards (25.0 % less)");
-        assert_eq!(prices(2.0, -0.5), "Price per hour: $2.00 now, $2.50 afterwards (25.0 % more)");
-        assert_eq!(prices(0.3, 0.1 + 0.2), "Price per hour: $0.30 now, $0.00 afterwards (100.0 % less)");
-        assert_eq!(prices(0.0, 0.0), "Price per hour: $0.00 now, $0.00 afterwards (no change)");
-        assert_eq!(prices(2.0, -0.0), "Price per hour: $2.00 now, $2.00 afterwards (no change)");
+        for (before, saved, expected) in [
+            (2.0, 0.5, "Price: $2/hour now, $1.50/hour afterwards (25.0 % less: saves $365/month)"),
+            (2.0, -0.5, "Price: $2/hour now, $2.50/hour afterwards (25.0 % more)"),
+            (0.3, 0.1 + 0.2, "Price: $0.30/hour now, $0/hour afterwards (100.0 % less: saves $219/month)"),
+            (0.0, 0.0, "Price: $0/hour now, $0/hour afterwards (no change)"),
+            (2.0, -0.0, "Price: $2/hour now, $2/hour afterwards (no change)"),
+        ] {
+            assert_eq!(prices(before, saved), expected);
+        }
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
+use super::irrelevant::is_irrelevant;
 use super::{Place, Reader};
 
 /// An object that has not been decoded yet.
@@ -40,6 +41,18 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Namespace and name, as far as they are known.
+    fn full_name(self) -> String {
+        let NameParts { name, namespace } = self.decode::<Name>().unwrap_or_default().metadata;
+        let namespace = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("{namespace}{}", name.unwrap_or_default())
+    }
+
+    /// Kind, namespace and name, as far as they are known.
+    fn name(self, kind: &str) -> String {
+        format!("{kind} {}", self.full_name()).trim_end().to_owned()
+    }
+
     /// Decodes again what failed, to find the field that is wrong. That is only done with trees: code that tells paths
     /// is large, and a second kind of it would be larger than all the rest.
     fn explain<T: DeserializeOwned>(self) -> Option<(Option<String>, String)> {
@@ -53,13 +66,23 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The message without line and column, which count from the beginning of the object and not of the file.
+/// The message without line and column, which count from the beginning of the object and not of the file, and with the
+/// names that people have for types.
 pub(super) fn without_position(error: &serde_json::Error) -> String {
+    const WHOLE: &str = "expected a whole number";
+    const TYPES: [(&str, &str); 7] = [
+        ("expected i32", WHOLE),
+        ("expected i64", WHOLE),
+        ("expected u16", WHOLE),
+        ("expected u32", WHOLE),
+        ("expected f64", "expected a number"),
+        ("expected a boolean", "expected true or false"),
+        ("expected a map", "expected fields with values"),
+    ];
     let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(position) => text[..position].to_owned(),
-        None => text,
-    }
+    let text = text.rfind(" at line ").map_or(&*text, |position| &text[..position]);
+    let named = TYPES.iter().find_map(|(name, words)| Some(format!("{}{words}", text.strip_suffix(name)?)));
+    named.unwrap_or_else(|| text.to_owned())
 }
 
 /// Group, version and kind of an object.
@@ -134,42 +157,57 @@ impl Reader<'_> {
     }
 
     fn typed(&mut self, source: Source<'_>, place: Place, api_version: &str, kind: &str) {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         macro_rules! decode {
-            ($($group:literal $kind:literal => $field:ident,)*) => {
+            ($($group:literal $kind:literal [$($version:literal),+] => $field:ident,)*) => {
                 match (group, kind) {
                     $(($group, $kind) => {
+                        if !["", $($version),+].contains(&version) {
+                            let expected = [$($version),+].map(|version| with_group(group, version)).join(" or ");
+                            let message = format!("{api_version} is not supported; expected {expected}");
+                            let object = Some(source.name(kind));
+                            return self.error(place, object, Some("apiVersion".to_owned()), message);
+                        }
                         let decoded = self.decode(source, place, kind);
                         self.contents.objects.$field.extend(decoded);
                     })*
-                    _ => self.contents.skipped.add(kind),
+                    _ if is_irrelevant(group, kind) => {
+                        self.contents.skipped.add(kind, source.full_name());
+                    }
+                    _ => {
+                        let kind_and_version = format!("{api_version} {kind}");
+                        let message = format!("objects of {} are not understood", kind_and_version.trim_start());
+                        self.error(place, Some(source.name(kind)), None, message);
+                    }
                 }
             };
         }
         decode! {
-            "" "Pod" => pods,
-            "" "Node" => nodes,
-            "" "Namespace" => namespaces,
-            "" "PersistentVolume" => persistent_volumes,
-            "" "PersistentVolumeClaim" => persistent_volume_claims,
-            "" "Service" => services,
-            "" "ReplicationController" => replication_controllers,
-            "" "PodTemplate" => pod_templates,
-            "apps" "DaemonSet" => daemon_sets,
-            "apps" "ReplicaSet" => replica_sets,
-            "apps" "StatefulSet" => stateful_sets,
-            "apps" "Deployment" => deployments,
-            "storage.k8s.io" "StorageClass" => storage_classes,
-            "storage.k8s.io" "CSINode" => csi_nodes,
-            "policy" "PodDisruptionBudget" => pod_disruption_budgets,
-            "scheduling.k8s.io" "PriorityClass" => priority_classes,
-            "autoscaling.x-k8s.io" "CapacityBuffer" => capacity_buffers,
-            "karpenter.sh" "NodePool" => node_pools,
-            "karpenter.sh" "NodeClaim" => node_claims,
-            "karpenter.sh" "NodeOverlay" => node_overlays,
-            "karpenter.kwok.sh" "KWOKNodeClass" => kwok_node_classes,
-            "karpenter.k8s.aws" "EC2NodeClass" => ec2_node_classes,
-            "karpenter.azure.com" "AKSNodeClass" => aks_node_classes,
+            "" "Pod" ["v1"] => pods,
+            "" "Node" ["v1"] => nodes,
+            "" "Namespace" ["v1"] => namespaces,
+            "" "PersistentVolume" ["v1"] => persistent_volumes,
+            "" "PersistentVolumeClaim" ["v1"] => persistent_volume_claims,
+            "" "Service" ["v1"] => services,
+            "" "ReplicationController" ["v1"] => replication_controllers,
+            "" "PodTemplate" ["v1"] => pod_templates,
+            "apps" "DaemonSet" ["v1"] => daemon_sets,
+            "apps" "ReplicaSet" ["v1"] => replica_sets,
+            "apps" "StatefulSet" ["v1"] => stateful_sets,
+            "apps" "Deployment" ["v1"] => deployments,
+            "batch" "Job" ["v1"] => jobs,
+            "batch" "CronJob" ["v1"] => cron_jobs,
+            "storage.k8s.io" "StorageClass" ["v1"] => storage_classes,
+            "storage.k8s.io" "CSINode" ["v1"] => csi_nodes,
+            "policy" "PodDisruptionBudget" ["v1"] => pod_disruption_budgets,
+            "scheduling.k8s.io" "PriorityClass" ["v1"] => priority_classes,
+            "autoscaling.x-k8s.io" "CapacityBuffer" ["v1beta1"] => capacity_buffers,
+            "karpenter.sh" "NodePool" ["v1"] => node_pools,
+            "karpenter.sh" "NodeClaim" ["v1"] => node_claims,
+            "karpenter.sh" "NodeOverlay" ["v1alpha1"] => node_overlays,
+            "karpenter.kwok.sh" "KWOKNodeClass" ["v1alpha1"] => kwok_node_classes,
+            "karpenter.k8s.aws" "EC2NodeClass" ["v1"] => ec2_node_classes,
+            "karpenter.azure.com" "AKSNodeClass" ["v1beta1", "v1alpha2"] => aks_node_classes,
         }
     }
 
@@ -178,14 +216,12 @@ impl Reader<'_> {
             Ok(object) => return Some(object),
             Err(error) => error,
         };
-        let NameParts { name, namespace } = source.decode::<Name>().unwrap_or_default().metadata;
-        let object = match (namespace, name) {
-            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
-            (None, Some(name)) => format!("{kind} {name}"),
-            (_, None) => kind.to_owned(),
-        };
         let (field, message) = source.explain::<T>().unwrap_or((None, without_position(&error)));
-        self.error(place, Some(object), field, message);
+        self.error(place, Some(source.name(kind)), field, message);
         None
     }
+}
+
+fn with_group(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

@@ -78,15 +78,64 @@ fn a_yaml_file_has_documents_and_lists() {
 }
 
 #[test]
-fn other_kinds_are_counted_once() {
-    let secret = r#"{"apiVersion": "v1", "kind": "Secret"}"#;
-    let pod_of_others = r#"{"apiVersion": "example.com/v1", "kind": "Pod"}"#;
+fn kinds_that_do_not_matter_are_set_aside_by_name() {
+    let secret = |name: &str| {
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "{name}", "namespace": "x"}}}}"#
+        )
+    };
+    let role =
+        r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}"#;
+    let secrets = ["a", "b", "c", "d"].map(secret).concat();
     check(
-        &format!("{secret}{secret}{pod_of_others}{POD}"),
+        &format!("{secrets}{role}{POD}"),
         &expect![[r"
-        Pod default/a
-        skipped 1 Pod, 2 Secret"]],
+            Pod default/a
+            skipped 1 ClusterRole (r), 4 Secrets (x/a, x/b, x/c and 1 more)"]],
     );
+}
+
+#[test]
+fn kinds_that_nobody_knows_are_errors() {
+    let pod_of_others = r#"{"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "p"}}"#;
+    check(
+        &format!("{pod_of_others}{}{POD}", r#"{"apiVersion": "apps/v1", "kind": "Deploymnet"}"#),
+        &expect![[r"
+            Pod default/a
+            cluster, document 1 (Pod p): objects of example.com/v1 Pod are not understood
+            cluster, document 2 (Deploymnet): objects of apps/v1 Deploymnet are not understood"]],
+    );
+}
+
+#[test]
+fn versions_of_another_schema_are_refused() {
+    check(
+        "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: old}\nspec: {}\n---\n\
+         apiVersion: karpenter.azure.com/v1alpha1\nkind: AKSNodeClass\nmetadata: {name: older}\n",
+        &expect![[r"
+            cluster, document 1 (NodePool old): apiVersion: karpenter.sh/v1beta1 is not supported; expected karpenter.sh/v1
+            cluster, document 2 (AKSNodeClass older): apiVersion: karpenter.azure.com/v1alpha1 is not supported; expected karpenter.azure.com/v1beta1 or karpenter.azure.com/v1alpha2"]],
+    );
+}
+
+#[test]
+fn a_directory_stands_for_its_cluster_files_in_the_order_of_their_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = paths(directory.path()).unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "this directory has no file whose name ends with .yaml, .yml, .json, .yaml.gz, .yml.gz, .json.gz"
+        ),
+        "{error}"
+    );
+    for name in ["b.yaml", "a.json", "c.yml", "notes.txt", "d.json.gz"] {
+        std::fs::write(directory.path().join(name), "").unwrap();
+    }
+    std::fs::create_dir(directory.path().join("e.yaml")).unwrap();
+    let found = paths(directory.path()).unwrap();
+    let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["a.json", "b.yaml", "c.yml", "d.json.gz"]);
+    assert_eq!(paths(Path::new("-")).unwrap(), [Path::new("-")]);
 }
 
 #[test]
@@ -104,6 +153,16 @@ fn an_error_names_file_document_object_and_field() {
         &expect![[r"
             Pod default/a
             cluster, document 1, item 2 (Pod): metadata.name: invalid type: integer `7`, expected a string"]],
+    );
+}
+
+#[test]
+fn types_have_the_names_that_people_give_them() {
+    check(
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\nspec: {weight: high}\n",
+        &expect![[
+            r#"cluster, document 1 (NodePool p): spec.weight: invalid type: string "high", expected a whole number"#
+        ]],
     );
 }
 
@@ -135,7 +194,10 @@ fn what_is_no_object_is_an_error_not_a_panic() {
             r#"{"kind": 7}"#,
             expect!["cluster, document 1: invalid type: integer `7`, expected a string at line 1 column 10"],
         ),
-        (r#"{"kind": "List", "items": 7}"#, expect!["skipped 1 List"]),
+        (
+            r#"{"kind": "List", "items": 7}"#,
+            expect!["cluster, document 1 (List): objects of List are not understood"],
+        ),
     ] {
         check(text, &expected);
     }
@@ -175,7 +237,7 @@ fn compressed_files_are_read_by_what_they_are_not_by_their_name() {
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = read(Path::new("/nowhere/cluster.json")).unwrap_err().to_string();
-    assert_eq!(error, "/nowhere/cluster.json: No such file or directory (os error 2)");
+    assert_eq!(error, "reading /nowhere/cluster.json: No such file or directory (os error 2)");
     let error = parse("cluster.json", b"{\"kind\": \"\xff\"}").unwrap_err().to_string();
     assert_eq!(
         error,

@@ -43,6 +43,12 @@ pub enum CatalogueError {
         /// What is wrong and where.
         message: String,
     },
+    /// The file has no instance types.
+    #[error("{file}: the list of instance types is empty; expected at least one")]
+    Empty {
+        /// The file.
+        file: String,
+    },
 }
 
 /// Reads a file of instance types; `-` is standard input.
@@ -60,10 +66,19 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Vec<InstanceType>, CatalogueErr
             // Decoding again with a record of the way costs time only where something is wrong.
             let mut json = serde_json::Deserializer::from_str(text);
             let located = serde_path_to_error::deserialize::<_, Vec<Type>>(&mut json).err();
-            let message = located.map_or_else(|| error.to_string(), |located| located.to_string());
+            // What has no name yet is a question mark in the way.
+            let message =
+                located.map_or_else(|| error.to_string(), |located| located.to_string().replace(".?", ""));
             return Err(CatalogueError::Content { file: name.to_owned(), message });
         }
     };
+    if types.is_empty() {
+        return Err(CatalogueError::Empty { file: name.to_owned() });
+    }
+    if let Some(position) = types.iter().position(|each| each.name.is_empty()) {
+        let message = format!("[{position}].name: missing; expected the name of the instance type");
+        return Err(CatalogueError::Content { file: name.to_owned(), message });
+    }
     Ok(types.into_iter().map(Type::complete).collect())
 }
 

@@ -219,10 +219,83 @@ kind! {
 part! {
     /// What the pods of a Deployment are like.
     DeploymentSpec {
+        /// Their labels.
+        selector: Option<LabelSelector>,
         /// How many there shall be; one when absent.
         replicas: Option<i32>,
         /// The shape of the pods.
         template: PodTemplateSpec,
+    }
+}
+
+kind! {
+    /// Pods that run until they have succeeded.
+    Job {
+        /// What the pods are like.
+        spec: JobSpec,
+        /// What became of them.
+        status: JobStatus,
+    }
+}
+
+part! {
+    /// What the pods of a Job are like.
+    JobSpec {
+        /// How many run at the same time; one when absent.
+        parallelism: Option<i32>,
+        /// How many must succeed.
+        completions: Option<i32>,
+        /// Whether none are to run.
+        suspend: bool,
+        /// The shape of the pods.
+        template: PodTemplateSpec,
+    }
+}
+
+part! {
+    /// What became of the pods of a Job.
+    JobStatus {
+        /// How many have succeeded.
+        succeeded: i32,
+        /// How it is.
+        conditions: List<JobCondition>,
+    }
+}
+
+part! {
+    /// How a Job is in some respect.
+    JobCondition {
+        /// In which respect.
+        #[serde(rename = "type")]
+        kind: Box<str>,
+        /// `True`, `False` or `Unknown`.
+        status: Box<str>,
+    }
+}
+
+kind! {
+    /// A Job at certain times.
+    CronJob {
+        /// What the Jobs are like.
+        spec: CronJobSpec,
+    }
+}
+
+part! {
+    /// What the Jobs of a CronJob are like.
+    CronJobSpec {
+        /// Whether none are to run.
+        suspend: bool,
+        /// The shape of the Jobs.
+        job_template: JobTemplateSpec,
+    }
+}
+
+part! {
+    /// The shape of Jobs.
+    JobTemplateSpec {
+        /// What their pods are like.
+        spec: JobSpec,
     }
 }
 
@@ -402,6 +475,18 @@ part! {
         replicas: Option<i32>,
         /// The shape of the pods; the state forgets it where nobody asks for it.
         template: Option<Box<PodTemplateSpec>>,
+        /// The shapes of the volumes that each pod of a StatefulSet gets; the state forgets them, too.
+        volume_claim_templates: List<PersistentVolumeClaim>,
+        /// How the pods of a StatefulSet are numbered.
+        ordinals: Ordinals,
+    }
+}
+
+part! {
+    /// How the pods of a StatefulSet are numbered.
+    Ordinals {
+        /// The number of the first.
+        start: i32,
     }
 }
 
@@ -418,6 +503,10 @@ part! {
     ReplicationControllerSpec {
         /// Their labels.
         selector: Labels,
+        /// How many there shall be; one when absent.
+        replicas: Option<i32>,
+        /// The shape of the pods; the state forgets it where nobody asks for it.
+        template: Option<Box<PodTemplateSpec>>,
     }
 }
 

@@ -95,7 +95,7 @@ fn pools_that_get_no_nodes_are_left_out_with_the_reason() {
         ignored NodePool d: not ready: broken
         ignored NodePool c: nodeClassRef: karpenter.k8s.aws/EC2NodeClass; expected karpenter.kwok.sh/KWOKNodeClass
         ignored NodePool b: being deleted
-        ignored NodePool a: static: spec.replicas is set"#]],
+        ignored NodePool a: has a fixed number of nodes (spec.replicas); pending pods get no new node of it"#]],
     );
 }
 

@@ -106,7 +106,10 @@ fn pools_of_a_fixed_size_do_not_grow_with_pods() {
     let world = World::new().add(fixed.with(json!({"spec": {"weight": null}})));
     let outcome = world.clone().add(pod("a")).round();
     outcome.expect_nodes(0).expect_unplaced("a");
-    assert_eq!(outcome.ignored, ["NodePool fixed: static: spec.replicas is set"]);
+    assert_eq!(
+        outcome.ignored,
+        ["NodePool fixed: has a fixed number of nodes (spec.replicas); pending pods get no new node of it"]
+    );
     assert_eq!(world.add(pool("default")).add(pod("a")).only_node().pool, "default");
 }
 

@@ -120,7 +120,7 @@ impl Operator {
         let running = parts.clone();
         real.runtime.spawn(async move {
             let Parts { api, cluster, clock, .. } = running.clone();
-            let kwok = Kwok::new(api, cluster, clock, 1, kwok::instance_types(None));
+            let kwok = Kwok::new(api, cluster, clock, 1, cluster::instance_types::kwok::built_in());
             let of_cloud = kwok.controllers(&running.events, &running.metrics);
             let (_leads, leading) = watch::channel(true);
             operator::run(running.context(Arc::new(kwok)), of_cloud, leading).await;

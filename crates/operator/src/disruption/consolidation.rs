@@ -459,6 +459,9 @@ enum Found {
     NotWorth(f64),
 }
 
+/// What events say, around the number, of a node whose pods need several new ones.
+pub(super) const MANY_CLAIMS: (&str, &str) = ("Can't remove without creating ", " candidates");
+
 impl Found {
     fn new(built: &Built, simulation: &mut Simulation<'_>, verdict: Verdict) -> Self {
         Self::Stays(match verdict {
@@ -467,7 +470,7 @@ impl Found {
             Verdict::Keep(Keep::NotWorth(savings)) => return Self::NotWorth(savings),
             Verdict::Keep(Keep::Pods(pods)) => sentence(&oracle::summary(built, simulation, &pods)),
             Verdict::Keep(Keep::ManyClaims(count)) => {
-                format!("Can't remove without creating {count} candidates")
+                format!("{}{count}{}", MANY_CLAIMS.0, MANY_CLAIMS.1)
             }
             Verdict::Keep(Keep::Dear(dear)) => dear_text(simulation, &dear),
         })

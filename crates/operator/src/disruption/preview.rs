@@ -302,6 +302,8 @@ pub fn settled(state: &State, now: Timestamp) -> State {
             continue;
         }
         let mut after = NodeClaim::clone(claim);
+        // No write has made it, and as old as the one that is known it would not be taken in.
+        after.metadata.resource_version = None;
         if Conditions::of(&mut after, now).set_true(CONSOLIDATABLE) {
             settled.observe(Seen::Applied(Object::NodeClaim(Arc::new(after))));
         }

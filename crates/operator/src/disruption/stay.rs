@@ -12,9 +12,11 @@ use jiff::Timestamp;
 use super::Reason;
 use super::budget::{Budget, Budgets};
 use super::candidate::Candidate;
+use super::consolidation::MANY_CLAIMS;
 use super::decision::Notice;
 use super::scene::NOT_ALL;
 use crate::text::sentence;
+use units::human;
 
 /// Why a node stays. Texts are made where somebody reads them.
 #[derive(Clone, Debug)]
@@ -81,6 +83,7 @@ impl Stay {
             }
             Self::NotQuiet(pool, until) => {
                 let wait = pool.spec.disruption.consolidate_after.duration().unwrap_or_default();
+                let wait = human::duration(wait.into());
                 let text = format!(
                     "Node has not been quiet for {wait}, the consolidateAfter of NodePool {:?}",
                     name(pool)
@@ -124,6 +127,10 @@ impl Why {
     /// What events tell ends with what it is about: `Pod has an annotation (Pod=default/a)`.
     fn split(message: &str) -> Self {
         let message = &*sentence(message.trim_end());
+        let many = message.strip_prefix(MANY_CLAIMS.0).and_then(|rest| rest.strip_suffix(MANY_CLAIMS.1));
+        if let Some(count) = many {
+            return Self::new(format!("Its pods would need {count} new nodes; only one may come for it"), "");
+        }
         if let Some((text, pods)) = message.split_once(", ")
             && NOT_ALL.trim_end_matches(", ").eq_ignore_ascii_case(text)
         {
@@ -152,6 +159,11 @@ mod tests {
             ("Pod is kept (Pod=default/a)", "Pod is kept", "Pod=default/a"),
             ("Not met for label(s) (label(s)=[a b])", "Not met for label(s)", "label(s)=[a b]"),
             ("Not all pods would schedule, a/b => no (c) ", "Not all pods would schedule", "a/b => no (c)"),
+            (
+                "Can't remove without creating 2 candidates",
+                "Its pods would need 2 new nodes; only one may come for it",
+                "",
+            ),
             ("", "", ""),
         ] {
             let why = Why::split(message);

@@ -38,7 +38,7 @@ pub(crate) async fn operate_parts(parts: Parts, seed: u64) {
 
 async fn run_parts(parts: Parts, seed: u64, cloud: impl FnOnce(Kwok) -> Arc<dyn CloudProvider>) {
     let Parts { api, cluster, clock, .. } = parts.clone();
-    let kwok = Kwok::new(api, cluster, clock, seed, kwok::instance_types(None));
+    let kwok = Kwok::new(api, cluster, clock, seed, cluster::instance_types::kwok::built_in());
     let kwok = kwok.with_overlays(parts.overlays.clone());
     let of_cloud = kwok.controllers(&parts.events, &parts.metrics);
     let (_leads, leading) = watch::channel(true);

@@ -83,7 +83,7 @@ fn registers_until(state: &State, claim: &NodeClaim) -> Option<Timestamp> {
 fn is_ours(node: &Node) -> bool {
     let name = &node.metadata.name;
     *node.spec.provider_id == *provider_id(name)
-        && name.starts_with(&names::prefix(node.metadata.labels.text(labels::HOSTNAME)))
+        && names::is_of(name, node.metadata.labels.text(labels::HOSTNAME))
 }
 
 /// The claim that a Node was launched for, by name.
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_node_is_an_orphan_only_if_the_server_has_no_claim_for_it() {
-        let name = format!("{}calm-lynx-7-abcdefghij-1", names::prefix("c"));
+        let name = "kwok-c-calm-lynx-7-abcdefghij-1".to_owned();
         let node = json!({
             "metadata": {
                 "name": name, "labels": {"kubernetes.io/hostname": "c"},

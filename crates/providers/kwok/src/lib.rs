@@ -14,16 +14,15 @@ pub mod provider;
 
 use std::path::Path;
 
-use cluster::instance_types::{InstanceType, kwok};
+use cluster::instance_types::InstanceType;
+use cluster::instance_types::kwok::{self, CatalogueError};
 
 pub use provider::Kwok;
 
-/// The instance types of a file, or the built-in ones. If the file cannot be read there are none, and the log
-/// says why: the controller must not stop over it.
-pub fn instance_types(file: Option<&Path>) -> Vec<InstanceType> {
-    let Some(file) = file else { return kwok::built_in() };
-    kwok::read(file).unwrap_or_else(|error| {
-        tracing::error!(error = %error, "failed reading instance types");
-        Vec::new()
-    })
+/// The instance types of a file, or the built-in ones.
+///
+/// A file that cannot be read is an error: without instance types all pods would stay pending, for a reason that
+/// nobody would look for there.
+pub fn instance_types(file: Option<&Path>) -> Result<Vec<InstanceType>, CatalogueError> {
+    file.map_or_else(|| Ok(kwok::built_in()), kwok::read)
 }

@@ -231,10 +231,9 @@ pub(crate) fn delay_of(spec: &serde_json::Value) -> Result<Duration, serde_json:
 /// now, or, launched by the original provider whose names are random, one that bears the claim's name.
 fn node_of<'a>(state: &'a State, claim: &NodeClaim, name: &str) -> Option<&'a Arc<Node>> {
     let host = claim.metadata.name.as_deref().unwrap_or_default();
-    let prefix = names::prefix(host);
     let is_of_claim = |node: &&Arc<Node>| {
         node.metadata.labels.text(labels::HOSTNAME) == host
-            && node.metadata.name.starts_with(&prefix)
+            && names::is_of(&node.metadata.name, host)
             && node.spec.provider_id.starts_with(SCHEME)
             // An earlier claim may have had the same name.
             && node.metadata.creation_timestamp >= claim.metadata.creation_timestamp

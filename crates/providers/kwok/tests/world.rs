@@ -95,7 +95,7 @@ fn provider(world: &World, client: kube::Client, kinds: &[Kind]) -> Kwok {
     }
     let limiter = Arc::new(world.block_on(async { Limiter::new(200.0, 300) }));
     let api = Api::new(client, cluster.clone(), Provider::Kwok, limiter);
-    Kwok::new(api, cluster, world.clock(), 5, kwok::instance_types(None))
+    Kwok::new(api, cluster, world.clock(), 5, cluster::instance_types::kwok::built_in())
 }
 
 /// A provider that cannot create nodes until the faults are removed.

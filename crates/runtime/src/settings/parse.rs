@@ -200,7 +200,7 @@ mod tests {
             parsing flags, bad flag syntax: ---x
             validating cli flags / env vars, invalid PREFERENCE_POLICY "ignore"
             validating cli flags / env vars, invalid MIN_VALUES_POLICY ""
-            parsing feature gates, malformed pair, expect string=bool
+            parsing feature gates, "A" is no pair; expected NAME=true or NAME=false
             parsing scheduler config, decoding scheduler config, unknown field `a`, expected one of podTopologySpread at line 1, column 1
             parsing scheduler config, validating scheduler config, podTopologySpread.defaultConstraints[0].maxSkew must be greater than 0"#]].assert_eq(&lines.join("\n"));
     }

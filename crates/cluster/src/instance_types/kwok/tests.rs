@@ -104,6 +104,12 @@ fn errors_name_the_field() {
         r#"{"name": "a"}"#,
         &expect!["types.json: invalid type: map, expected a sequence at line 1 column 0"],
     );
+    check("[{", &expect!["types.json: [0]: EOF while parsing an object at line 1 column 2"]);
+    check("[]", &expect!["types.json: the list of instance types is empty; expected at least one"]);
+    check(
+        r#"[{"name": "a"}, {"architecture": "amd64"}]"#,
+        &expect!["types.json: [1].name: missing; expected the name of the instance type"],
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! can come.
 
 use cloud::doctor::Check;
+use jiff::SignedDuration;
+use units::human;
 
 use super::permissions::{Outcomes, note};
 use super::{patiently, said};
@@ -91,8 +93,10 @@ fn of_attributes(about: &str, attributes: &QueueAttributes) -> Vec<Check> {
         checks.push(Check::warning(about, message, advice));
     }
     if *retention_seconds > LONGEST_RETENTION {
-        let message = format!("messages are kept for {retention_seconds} s, long after they mean anything");
-        checks.push(Check::warning(about, message, "300 s are enough"));
+        let kept = SignedDuration::from_secs(i64::try_from(*retention_seconds).unwrap_or(i64::MAX));
+        let message =
+            format!("messages are kept for {}, long after they mean anything", human::duration(kept));
+        checks.push(Check::warning(about, message, "5m is enough"));
     }
     if checks.is_empty() {
         let message = format!(
