@@ -13,7 +13,9 @@ mod connect;
 mod controller;
 mod crds;
 mod doctor;
+mod example;
 mod plan;
+mod signals;
 mod terminal;
 mod up;
 
@@ -47,6 +49,7 @@ enum Command {
     Configure(configure::Args),
     Crds(crds::Args),
     Doctor(doctor::Args),
+    Example(example::Args),
     Plan(plan::Args),
     Up(up::Args),
     /// Print the version
@@ -136,6 +139,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Configure(args) => configure::run(&args),
         Command::Crds(args) => crds::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Example(args) => example::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Plan(args) => plan::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Version => print(&version()).map(|()| ExitCode::SUCCESS),
@@ -159,14 +163,10 @@ fn completion(shell: Shell) -> Result<()> {
     print(&String::from_utf8(script).context("reading the script")?)
 }
 
-/// Waits for Ctrl-C or a polite request to end.
+/// Waits for Ctrl-C or another request to end.
 async fn interrupted() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("listening for signals")?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result.context("listening for Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
-    }
+    signals::Signals::listen()?.received().await;
+    Ok(())
 }
 
 /// Prints the result of a command.

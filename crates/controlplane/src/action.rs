@@ -129,12 +129,12 @@ impl Outcome {
         reason: &'static str,
         message: String,
     ) {
-        let severity = if reason.starts_with("Failed") || reason.ends_with("Exceeded") || reason == "BackOff"
-        {
-            "Warning"
-        } else {
-            "Normal"
-        };
+        // That a claim finds no volume is normal for kube-controller-manager.
+        let warns = reason.starts_with("Failed") && reason != "FailedBinding"
+            || reason.ends_with("Failed")
+            || reason.ends_with("Exceeded")
+            || reason == "BackOff";
+        let severity = if warns { "Warning" } else { "Normal" };
         self.actions.push(Action::Note(Note {
             kind: about.0,
             key: Key::of(about.1),

@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::pod::Pod;
 use crate::queue::Queue;
 use crate::{
-    budget, daemonset, deployment, garbage, job, kubelet, namespace, node, pod_collection, replicaset,
-    statefulset, taint_eviction, volumes,
+    budget, daemonset, deployment, devices, garbage, job, kubelet, namespace, node, pod_collection,
+    replicaset, statefulset, taint_eviction, volumes,
 };
 
 /// A controller; each decides for one object at a time.
@@ -62,6 +62,7 @@ pub(crate) fn kinds(options: &Options) -> Vec<Kind> {
             everything
         }
         Kind::CSINode => options.scheduler,
+        Kind::ResourceClaim => options.scheduler || options.kubelet.is_some(),
         _ => options.workloads,
     };
     Kind::ALL.iter().copied().filter(needed).collect()
@@ -111,6 +112,7 @@ impl Dependents<'_> {
             Object::Lease(_) => self.lease(change, &key),
             Object::Node(_) => self.node(change, &key),
             Object::Pod(_) => self.pod(change, &key),
+            Object::ResourceClaim(_) => self.devices(&key),
             _ if !self.options.workloads => {}
             Object::Namespace(_) => self.add(Controller::Namespace, key),
             Object::ServiceAccount(_) | Object::ConfigMap(_) => {
@@ -255,6 +257,19 @@ impl Dependents<'_> {
             }
         }
         self.add(Controller::Claim, key);
+    }
+
+    /// Pods on nodes start when their devices are there.
+    fn devices(&mut self, claim: &Key) {
+        if self.options.kubelet.is_none() {
+            return;
+        }
+        let waits = |pod: &Pod| node_of(pod).is_some() && !devices::claims(pod).is_empty();
+        let pods = self.cache.pods.in_namespace(&claim.namespace).filter(|(_, pod)| waits(pod));
+        let pods: Vec<Key> = pods.map(|(key, _)| key.clone()).collect();
+        for pod in pods {
+            self.add(Controller::KubeletPod, pod);
+        }
     }
 
     /// What controls an object looks at all it controls: the more that is, the longer changes are gathered.

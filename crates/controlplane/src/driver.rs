@@ -20,6 +20,7 @@ use crate::cache::{Cache, Change, Seen};
 use crate::component::Component;
 use crate::controllers::{Controller, Dependents, Item, decide, kinds};
 use crate::execute::{Done, perform};
+use crate::notes::Notes;
 use crate::object::{Key, Kind};
 use crate::options::Options;
 use crate::queue::Queue;
@@ -50,6 +51,7 @@ pub(crate) struct Driver {
     pending: VecDeque<(Item, Action)>,
     running: FuturesUnordered<Running>,
     number: u64,
+    notes: Notes,
 }
 
 impl Driver {
@@ -72,6 +74,7 @@ impl Driver {
             pending: VecDeque::new(),
             running: FuturesUnordered::new(),
             number: 0,
+            notes: Notes::default(),
         }
     }
 
@@ -148,9 +151,11 @@ impl Driver {
                 },
                 _ => decide(&item, &self.cache, &self.options, now),
             };
-            if !self.options.events {
-                outcome.actions.retain(|action| !matches!(action, Action::Note(_)));
-            }
+            let events = self.options.events;
+            outcome.actions.retain(|action| match action {
+                Action::Note(note) => events && self.notes.is_new(note, now),
+                _ => true,
+            });
             if outcome.actions.is_empty() {
                 self.queue.done(&item, outcome.again);
                 continue;
@@ -189,6 +194,16 @@ impl Driver {
             }
             Done::Gone(kind, key, uid) => self.cache.gone(kind, &key, uid.as_deref(), now),
             Done::Nothing => None,
+            Done::Refused(note) => {
+                failed = true;
+                if let (Some(note), Some(work)) =
+                    (note.filter(|_| self.options.events), self.work.get_mut(item))
+                {
+                    work.left += 1;
+                    self.pending.push_back((item.clone(), Action::Note(note)));
+                }
+                None
+            }
             Done::Failed => {
                 failed = true;
                 if let (Controller::Component(number), Some(action)) = (item.controller, action)

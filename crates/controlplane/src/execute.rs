@@ -26,6 +26,8 @@ pub(crate) enum Done {
     Nothing,
     /// It did not work, and the same item has to be looked at again.
     Failed,
+    /// The server does not allow the creation of an object; what whoever controls it is to be told.
+    Refused(Option<Note>),
 }
 
 pub(crate) async fn perform(client: Client, action: Action, now: Timestamp, number: u64) -> Done {
@@ -100,13 +102,41 @@ async fn write(client: &Client, write: Write) -> Done {
     }
 }
 
-async fn create(client: &Client, kind: Kind, url: &str, body: &Value) -> Done {
-    let Ok(body) = serde_json::to_vec(body) else { return Done::Nothing };
+async fn create(client: &Client, kind: Kind, url: &str, object: &Value) -> Done {
+    let Ok(body) = serde_json::to_vec(object) else { return Done::Nothing };
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    match send(client, Request::new(url).create(&params, body)).await {
+    let Ok(request) = Request::new(url).create(&params, body) else { return Done::Failed };
+    match client.request_text(request).await {
         Ok(text) => kind.parse(&text).map_or(Done::Nothing, Done::Object),
+        // What a namespace does not allow, or what is wrong with a template, is for people to mend.
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 422) => {
+            Done::Refused(refused(object, &status.message))
+        }
         Err(_) => Done::Failed,
     }
+}
+
+/// What the controller of an object is told that could not be created.
+fn refused(object: &Value, why: &str) -> Option<Note> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == Value::Bool(true))?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kind = *Kind::ALL.iter().find(|kind| owner["kind"] == kind.name())?;
+    Some(Note {
+        kind,
+        key: Key::new(&text(&object["metadata"]["namespace"]), &text(&owner["name"])),
+        uid: text(&owner["uid"]),
+        component: match kind {
+            Kind::ReplicaSet => "replicaset-controller",
+            Kind::StatefulSet => "statefulset-controller",
+            Kind::DaemonSet => "daemonset-controller",
+            Kind::Job => "job-controller",
+            _ => "controller-manager",
+        },
+        severity: "Warning",
+        reason: "FailedCreate",
+        message: format!("Error creating: {why}"),
+    })
 }
 
 async fn post_note(client: &Client, note: &Note, now: Timestamp, number: u64) -> Result<(), u16> {

@@ -1,5 +1,6 @@
 //! Simulated machines: nodes that become ready, pods that start, run, end and stop, without running anything.
 
+mod conditions;
 pub(crate) mod lease;
 pub(crate) mod node;
 pub(crate) mod pod;

@@ -10,6 +10,9 @@ pub const STAGE: (&str, &str) = ("kwok.x-k8s.io/stage", "unhealthy");
 pub mod simulate {
     /// On a node: `never-ready`, `not-ready` or `silent`. On a pod: `crash`, `exit` or `image-pull`.
     pub const FAIL: &str = "simulate.karpenter.sh/fail";
+    /// On a node: conditions that its kubelet reports besides its own, or instead of them, as
+    /// `KWOKUnhealthy=True,MemoryPressure=True`. A reboot cures it.
+    pub const CONDITIONS: &str = "simulate.karpenter.sh/conditions";
     /// On a pod: how long after its start it ends with success, as `90s` or `5m`.
     pub const COMPLETE_AFTER: &str = "simulate.karpenter.sh/complete-after";
     /// On a pod: how long after its start it becomes ready.

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, ServiceAccount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
@@ -164,6 +165,7 @@ kinds! {
     StorageClass, storage_classes, "/apis/storage.k8s.io/v1", "storageclasses", false;
     PersistentVolume, volumes, "/api/v1", "persistentvolumes", false;
     PersistentVolumeClaim, claims, "/api/v1", "persistentvolumeclaims", true;
+    ResourceClaim, resource_claims, "/apis/resource.k8s.io/v1", "resourceclaims", true;
     ServiceAccount, service_accounts, "/api/v1", "serviceaccounts", true;
     ConfigMap, config_maps, "/api/v1", "configmaps", true;
 }
@@ -241,6 +243,7 @@ impl Prune for CSINode {}
 impl Prune for StorageClass {}
 impl Prune for PersistentVolume {}
 impl Prune for PersistentVolumeClaim {}
+impl Prune for ResourceClaim {}
 impl Prune for ServiceAccount {}
 
 /// The resource version as the number that orders writes; zero when there is none.

@@ -191,10 +191,20 @@ impl Scheduler {
 
     /// A node as it is now; `None` when it was deleted.
     pub fn observe_node(&mut self, name: &str, node: Option<Arc<Node>>) {
+        let old = self.cluster.node(name).cloned();
         if let Some(slot) = self.cluster.set_node(name, node) {
             let state = &self.cluster.slots[slot];
+            // As with kube-scheduler, a pod is tried again when a taint that kept it off is gone, even if it does not
+            // fit: it says what is in its way now.
+            let opened = |pod: &PodInfo| match (&old, &state.node) {
+                (Some(old), Some(new)) => pod.is_kept_off(old) && !pod.is_kept_off(new),
+                _ => false,
+            };
             self.queue.wake(|pod, parked| {
-                parked.looks_around || passes_alone(pod, state) || could_preempt(pod, &self.cluster, slot)
+                parked.looks_around
+                    || passes_alone(pod, state)
+                    || could_preempt(pod, &self.cluster, slot)
+                    || opened(pod)
             });
         }
     }

@@ -1,5 +1,6 @@
 //! The scheduler in the event loop: what it is told, and how its decisions are written.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -7,8 +8,9 @@ use k8s_openapi::api::core::v1::PodCondition;
 use serde_json::{Value, json};
 
 use crate::action::{Action, Outcome, Verb, Write};
-use crate::cache::{Cache, Change};
+use crate::cache::{Cache, Change, node_of};
 use crate::component::Component;
+use crate::devices::{self, Devices};
 use crate::object::{Key, Kind, Object};
 use crate::pod::Pod;
 use crate::scheduler::{self, Decision, PREEMPTED, Reason, SELECTED_NODE, Scheduler};
@@ -23,11 +25,76 @@ const NAME: &str = "default-scheduler";
 #[derive(Debug, Default)]
 pub(crate) struct Scheduling {
     scheduler: Scheduler,
+    /// Pods that want devices and have no node, with what they were last told.
+    wanting: BTreeMap<Key, Devices>,
+    /// Those of them that are to be told something.
+    untold: BTreeSet<Key>,
+}
+
+impl Scheduling {
+    /// A pod that lacks devices is kept from the scheduler, and told why.
+    fn observe_pod(&mut self, cache: &Cache, key: &Key, pod: Option<&Arc<Pod>>) {
+        let full = (key.namespace.clone(), key.name.clone());
+        let wanting = pod.filter(|pod| node_of(pod).is_none() && !devices::claims(pod).is_empty());
+        let Some(wanting) = wanting else {
+            self.wanting.remove(key);
+            self.scheduler.observe_pod(&full, pod.cloned());
+            return;
+        };
+        let devices = devices::of(cache, wanting);
+        self.scheduler.observe_pod(&full, pod.filter(|_| devices == Devices::Allocated).cloned());
+        if self.wanting.get(key) != Some(&devices) {
+            self.wanting.insert(key.clone(), devices);
+            self.untold.insert(key.clone());
+        }
+    }
+
+    /// Looks again at the pods that a claim of devices may be for.
+    fn observe_devices(&mut self, cache: &Cache, claim: &Key) {
+        let of_namespace = self.wanting.keys().filter(|pod| pod.namespace == claim.namespace);
+        for pod in of_namespace.cloned().collect::<Vec<_>>() {
+            self.observe_pod(cache, &pod, cache.pods.get(&pod));
+        }
+    }
+
+    fn tell(&mut self, cache: &Cache, now: Timestamp, outcome: &mut Outcome) {
+        for key in std::mem::take(&mut self.untold) {
+            let Some(pod) = cache.pods.get(&key) else { continue };
+            match self.wanting.get(&key) {
+                // As kube-scheduler, which writes nothing to the pod; it has no event for it, either.
+                Some(Devices::Missing(why)) => {
+                    let message = format!("not to be scheduled before its devices are claimed: {why}");
+                    outcome.note((Kind::Pod, &pod.metadata), NAME, "FailedScheduling", message);
+                }
+                Some(Devices::Unallocated) => {
+                    let nodes = cache.nodes.len();
+                    let message =
+                        format!("0/{nodes} nodes are available: {nodes} cannot allocate all claims.");
+                    let decision = Decision::Unschedulable {
+                        pod: (key.namespace, key.name),
+                        uid: pod.metadata.uid.clone().unwrap_or_default(),
+                        reason: Reason::Unschedulable,
+                        message,
+                        nominated: None,
+                        victims: Vec::new(),
+                    };
+                    write(&decision, cache, now, outcome);
+                }
+                Some(Devices::Allocated) | None => {}
+            }
+        }
+    }
 }
 
 impl Component for Scheduling {
-    fn observe(&mut self, _: &Cache, change: &Change) {
+    fn observe(&mut self, cache: &Cache, change: &Change) {
         let key = change.object().key();
+        match (change.object(), &change.new) {
+            (Object::Pod(_), Some(Object::Pod(pod))) => return self.observe_pod(cache, &key, Some(pod)),
+            (Object::Pod(_), _) => return self.observe_pod(cache, &key, None),
+            (Object::ResourceClaim(_), _) => return self.observe_devices(cache, &key),
+            _ => {}
+        }
         let full = (key.namespace.clone(), key.name.clone());
         macro_rules! tell {
             ($($kind:ident => $method:ident($key:expr)),* $(,)?) => {
@@ -43,7 +110,6 @@ impl Component for Scheduling {
             };
         }
         tell! {
-            Pod => observe_pod(&full),
             Node => observe_node(&key.name),
             Namespace => observe_namespace(&key.name),
             PersistentVolumeClaim => observe_claim(&full),
@@ -56,6 +122,7 @@ impl Component for Scheduling {
 
     fn decide(&mut self, cache: &Cache, now: Timestamp) -> Outcome {
         let mut outcome = Outcome::default();
+        self.tell(cache, now, &mut outcome);
         for number in 0.. {
             if number == BATCH {
                 // The rest follows when these are done.

@@ -144,6 +144,7 @@ fn to_value(object: &Object) -> Value {
         Object::PersistentVolume(o) => serde_json::to_value(&**o),
         Object::PersistentVolumeClaim(o) => serde_json::to_value(&**o),
         Object::ServiceAccount(o) => serde_json::to_value(&**o),
+        Object::ResourceClaim(o) => serde_json::to_value(&**o),
         Object::ConfigMap(o) => serde_json::to_value(&**o),
     }
     .expect("JSON");

@@ -30,7 +30,7 @@ fn run_with_faults<T, F: Future<Output = T>>(
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("tokio");
     runtime.block_on(async {
         let clock = Clock::starting_at("2026-01-05T09:00:00Z".parse().expect("a time"));
-        let server = Server::new(clock, &embedded::Options::default());
+        let server = Server::new(clock, &embedded::Options::of_cluster());
         let service = Faulty::new(server.service(), 1);
         service.set_rules(faults);
         let client = kube::Client::new(service, "default");

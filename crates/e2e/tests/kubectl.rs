@@ -24,7 +24,7 @@ impl Cluster {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async move {
                 let clock = Clock::system();
-                let server = Server::new(clock, &embedded::Options::default());
+                let server = Server::new(clock, &embedded::Options::of_cluster());
                 for definition in api::crds::documents(api::provider::Provider::Kwok) {
                     server.apply(&definition.document, "test").expect("the definition is valid");
                 }
@@ -113,7 +113,10 @@ fn walk_through(kubectl: Tool) {
     let cluster = Cluster::start(kubectl);
     look_around(&cluster);
     run_a_deployment(&cluster);
+    simulated_pods_run_no_code(&cluster);
+    keep_to_a_quota(&cluster);
     change_objects(&cluster);
+    apply_lists(&cluster);
     empty_a_node(&cluster);
     delete_in_every_way(&cluster);
 }
@@ -158,6 +161,76 @@ fn run_a_deployment(cluster: &Cluster) {
     assert!(watched.matches("Running").count() >= 5, "{watched}");
     let (success, _, refused) = cluster.try_kubectl(&["logs", "deployment/web"], "");
     assert!(!success && refused.contains("simulated and writes no logs"), "{refused}");
+}
+
+const POOL: &str = "
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata:
+  name: general-1
+  labels: {karpenter.sh/nodepool: general, node.kubernetes.io/instance-type: c-4x, topology.kubernetes.io/zone: zone-a, karpenter.sh/capacity-type: spot}
+spec:
+  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+  requirements: []
+";
+
+/// Lists, which kubectl checks with the OpenAPI v2 document in protobuf, and columns that labels fill.
+fn apply_lists(cluster: &Cluster) {
+    cluster.kubectl_with(&["apply", "-f", "-"], POOL);
+    let list = cluster.kubectl(&["get", "nodepools,nodeclaims", "-o", "yaml"]);
+    assert!(list.contains("kind: List"), "{list}");
+    cluster.kubectl_with(&["apply", "-f", "-"], &list);
+    let (success, _, refused) =
+        cluster.try_kubectl(&["apply", "-f", "-"], &list.replace("nodeClassRef:", "nodeClassReff:"));
+    assert!(!success && refused.contains("nodeClassReff"), "{refused}");
+    let wide = cluster.kubectl(&["get", "nodeclaims", "-o", "wide"]);
+    assert!(["c-4x", "spot", "zone-a", "general "].iter().all(|cell| wide.contains(cell)), "{wide}");
+    cluster.kubectl(&["delete", "nodeclaims,nodepools", "--all"]);
+}
+
+fn simulated_pods_run_no_code(cluster: &Cluster) {
+    for (command, what) in [
+        (&["exec", "deployment/web", "--", "ls"][..], "no command can be executed in it"),
+        (&["attach", "deployment/web"], "there is nothing to attach to"),
+        (&["port-forward", "deployment/web", "8080:80"], "no port of it can be forwarded"),
+    ] {
+        let (success, _, refused) = cluster.try_kubectl(command, "");
+        assert!(
+            !success && refused.contains("simulated and runs no code") && refused.contains(what),
+            "{refused}"
+        );
+    }
+}
+
+fn keep_to_a_quota(cluster: &Cluster) {
+    cluster.kubectl(&["create", "namespace", "small"]);
+    cluster.kubectl(&["-n", "small", "create", "quota", "two", "--hard=pods=2"]);
+    cluster.kubectl(&["-n", "small", "create", "deployment", "web", "--image=nginx", "--replicas=3"]);
+    cluster.kubectl(&[
+        "-n",
+        "small",
+        "wait",
+        "--for=jsonpath={.status.readyReplicas}=2",
+        "deployment/web",
+        "--timeout=30s",
+    ]);
+    let quota = cluster.kubectl(&["-n", "small", "describe", "quota", "two"]);
+    assert!(quota.contains("pods        2     2"), "{quota}");
+    let sets = cluster.kubectl(&["-n", "small", "describe", "replicasets"]);
+    assert!(
+        sets.contains("FailedCreate") && sets.contains("exceeded quota: two, requested: pods=1"),
+        "{sets}"
+    );
+    cluster.kubectl(&["delete", "namespace", "small", "--timeout=60s"]);
 }
 
 fn change_objects(cluster: &Cluster) {

@@ -1,8 +1,9 @@
-//! What the server decides about new objects by looking at others: priorities, limit ranges, default classes.
+//! What the server decides about objects by looking at others: priorities, limits, quotas, default classes.
 
-use serde_json::{Map, Value, json};
-use units::Quantity;
+use serde_json::{Value, json};
 
+use crate::limits;
+use crate::quota::{self, Charge};
 use crate::refusal::Refusal;
 use crate::resources::Resource;
 use crate::state::State;
@@ -39,11 +40,30 @@ pub(crate) fn on_create(
     if resource.is("", "Pod") {
         set_priority(state, resource, object)?;
         set_overhead(state, resource, object)?;
-        apply_limit_ranges(state, object, namespace);
+        limits::set_defaults(state, object, namespace);
     } else if resource.is("", "PersistentVolumeClaim") {
         set_storage_class(state, object);
+    } else if resource.is("", "Node") && state.taint_new_nodes {
+        taint_as_not_ready(object);
     }
     Ok(())
+}
+
+/// Whether LimitRanges and ResourceQuotas of the namespace allow an object, which was `before` if it exists; says what
+/// it uses of them.
+pub(crate) fn check(
+    state: &State,
+    resource: &Resource,
+    object: &Value,
+    before: Option<&Value>,
+    namespace: &str,
+) -> Result<Charge, Refusal> {
+    let is_leaving = before.is_some_and(|before| !before["metadata"]["deletionTimestamp"].is_null());
+    // The containers of a pod stay as they are.
+    if !is_leaving && (before.is_none() || !resource.is("", "Pod")) {
+        limits::check(state, resource, object, namespace)?;
+    }
+    quota::check(state, resource, object, before, namespace)
 }
 
 /// What a changed object keeps of what was decided about it when it was made.
@@ -144,48 +164,19 @@ fn set_overhead(state: &State, resource: &Resource, pod: &mut Value) -> Result<(
     Ok(())
 }
 
-/// Requests and limits that a namespace's limit ranges give to containers that state none.
-fn apply_limit_ranges(state: &State, pod: &mut Value, namespace: &str) {
-    for range in objects(state, "", "limitranges") {
-        if range["metadata"]["namespace"] != namespace {
-            continue;
-        }
-        let limits = range["spec"]["limits"].as_array().into_iter().flatten();
-        for limit in limits.filter(|limit| limit["type"] == "Container") {
-            for list in ["initContainers", "containers"] {
-                for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
-                    default_resources(container, limit);
-                }
+/// No pod is bound to a node that has not yet said that it is ready.
+fn taint_as_not_ready(node: &mut Value) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let spec = &mut node["spec"];
+    match spec["taints"].as_array_mut() {
+        Some(taints) => {
+            let same = |other: &Value| other["key"] == taint["key"] && other["effect"] == taint["effect"];
+            if !taints.iter().any(same) {
+                taints.push(taint);
             }
         }
+        None => spec["taints"] = json!([taint]),
     }
-}
-
-fn default_resources(container: &mut Value, limit: &Value) {
-    if !container["resources"].is_object() {
-        container["resources"] = Value::Object(Map::new());
-    }
-    let resources = &mut container["resources"];
-    let mut set = |kind: &str, defaults: &Value| {
-        for (name, amount) in defaults.as_object().into_iter().flatten() {
-            if resources[kind][name].is_null() {
-                resources[kind][name] = amount.clone();
-            }
-        }
-    };
-    set("limits", &limit["default"]);
-    set("requests", &limit["defaultRequest"]);
-    // A limit without a request asks for as much as it allows.
-    let limits = resources["limits"].clone();
-    for (name, amount) in limits.as_object().into_iter().flatten() {
-        if resources["requests"][name].is_null() && is_quantity(amount) {
-            resources["requests"][name] = amount.clone();
-        }
-    }
-}
-
-fn is_quantity(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| text.parse::<Quantity>().is_ok())
 }
 
 /// Claims without a class get the default one, the newest of several.

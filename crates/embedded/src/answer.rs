@@ -29,7 +29,7 @@ pub(crate) struct Answer {
 
 pub(crate) enum Content {
     Json(Bytes),
-    /// JSON of a type that the content type has to tell.
+    /// JSON or protobuf of a type that the content type has to tell.
     Typed(&'static str, Bytes),
     Text(String),
     Chunks(Chunks),

@@ -8,6 +8,7 @@ use crate::body::DeleteOptions;
 use crate::delete::{self, FOREGROUND, ORPHAN};
 use crate::patch::apply::Manager;
 use crate::patch::managed_fields;
+use crate::quota;
 use crate::reset::reset_fields;
 use crate::resources::Resource;
 use crate::state::{Chore, State};
@@ -32,6 +33,12 @@ pub(crate) fn run(state: &mut State) {
             }
             Chore::CheckOwners(place) => leave_or_follow(state, &place),
             Chore::Dependents(place) => dependents(state, &place),
+            Chore::CountQuota((_, key)) => quota::count(state, &key.namespace, &key.name),
+            Chore::GiveBack { collection, before, after } => {
+                if let Some(resource) = state.registry.of_collection(collection) {
+                    quota::give_back(state, &resource, &before, after.as_deref());
+                }
+            }
         }
     }
 }

@@ -89,7 +89,10 @@ pub(crate) fn other(registry: &Registry, path: &str) -> Answer {
                 paths.push(format!("/apis/{name}"));
                 paths.extend(versions.iter().map(|version| format!("/apis/{name}/{version}")));
             }
-            paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+            paths.extend(
+                ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+                    .map(str::to_owned),
+            );
             ok(&json!({ "paths": paths }))
         }
         "/version" => ok(&json!({

@@ -80,7 +80,7 @@ impl Writer {
     /// One object that is not stored in this form.
     pub(crate) fn formed(&self, mut value: Value) -> Value {
         match self.form {
-            Form::Object | Form::Discovery => value,
+            Form::Object | Form::Discovery | Form::Protobuf => value,
             Form::Metadata => metadata_only(&mut value),
             Form::Table => {
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});

@@ -4,6 +4,7 @@
 //! ([`http_server::serve`]). What it does not do it refuses with the status that a real server would give.
 
 mod admission;
+mod amounts;
 mod answer;
 mod body;
 mod chores;
@@ -16,6 +17,7 @@ pub mod field_error;
 mod form;
 pub mod http_server;
 pub mod kinds;
+mod limits;
 mod list;
 mod openapi;
 mod options;
@@ -23,6 +25,7 @@ pub mod patch;
 mod patch_kind;
 mod pods;
 mod protobuf;
+mod quota;
 pub mod refusal;
 mod request;
 mod reset;

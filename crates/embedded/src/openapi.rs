@@ -1,6 +1,10 @@
-//! OpenAPI v3 documents: what kubectl needs for `explain`, `apply` and validation.
+//! OpenAPI documents: what kubectl needs for `explain`, `apply` and validation; of version 3 here, of 2 below.
+
+mod gnostic;
+pub(crate) mod v2;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -58,26 +62,8 @@ pub(crate) fn document(registry: &Registry, path: &str) -> Option<Answer> {
     if resources.is_empty() {
         return None;
     }
-    let library = Library::built_in().definitions();
-    let mut schemas = Map::new();
-    let mut paths = Map::new();
-    let mut wanted: BTreeSet<String> = [OBJECT_META, DELETE_OPTIONS].map(str::to_owned).into();
-    for resource in resources {
-        let name = definition_name(resource, &library);
-        if let Some(custom) = &resource.custom {
-            schemas.insert(name.clone(), custom_definition(resource, &custom.open_api_schema()));
-            schemas.insert(format!("{name}List"), custom_list(resource, &name));
-            wanted.insert("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta".to_owned());
-        } else {
-            wanted.insert(name.clone());
-            wanted.insert(format!("{name}List"));
-            wanted.extend(resource.subresources.iter().filter_map(|subresource| {
-                by_kind(&library, &subresource.group, &subresource.version, &subresource.kind)
-            }));
-        }
-        add_paths(resource, &name, &mut paths);
-    }
-    add_with_references(&library, wanted, &mut schemas);
+    let (mut schemas, mut paths) = (Map::new(), Map::new());
+    describe(resources, &Library::built_in().definitions(), &mut schemas, &mut paths);
     Some(Answer::json(
         StatusCode::OK,
         &json!({
@@ -87,6 +73,32 @@ pub(crate) fn document(registry: &Registry, path: &str) -> Option<Answer> {
             "components": {"schemas": schemas},
         }),
     ))
+}
+
+/// Adds the schemas of resources, all that these refer to, and their paths.
+fn describe<'a>(
+    resources: impl IntoIterator<Item = &'a Arc<Resource>>,
+    library: &Map<String, Value>,
+    schemas: &mut Map<String, Value>,
+    paths: &mut Map<String, Value>,
+) {
+    let mut wanted: BTreeSet<String> = [OBJECT_META, DELETE_OPTIONS].map(str::to_owned).into();
+    for resource in resources {
+        let name = definition_name(resource, library);
+        if let Some(custom) = &resource.custom {
+            schemas.insert(name.clone(), custom_definition(resource, &custom.open_api_schema()));
+            schemas.insert(format!("{name}List"), custom_list(resource, &name));
+            wanted.insert("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta".to_owned());
+        } else {
+            wanted.insert(name.clone());
+            wanted.insert(format!("{name}List"));
+            wanted.extend(resource.subresources.iter().filter_map(|subresource| {
+                by_kind(library, &subresource.group, &subresource.version, &subresource.kind)
+            }));
+        }
+        add_paths(resource, &name, paths);
+    }
+    add_with_references(library, wanted, schemas);
 }
 
 /// Adds definitions and everything they refer to.

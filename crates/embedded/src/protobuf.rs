@@ -1,4 +1,4 @@
-//! Bodies in protobuf: Go's typed clients send Kubernetes' own kinds so, and take JSON back.
+//! Protobuf: Go's typed clients send Kubernetes' own kinds so, and take JSON back; what is written so is a [`Message`].
 //!
 //! The numbers of the fields come from the Go types themselves (`tools/shapes`).
 
@@ -88,14 +88,14 @@ pub(crate) fn decode(body: &[u8]) -> Option<Value> {
 }
 
 /// A value as it is on the wire.
-enum Wire<'a> {
+pub(crate) enum Wire<'a> {
     Number(u64),
     Fixed(u64),
     Bytes(&'a [u8]),
 }
 
 /// The fields of a message in their order.
-fn wires(mut bytes: &[u8]) -> Option<Vec<(u64, Wire<'_>)>> {
+pub(crate) fn wires(mut bytes: &[u8]) -> Option<Vec<(u64, Wire<'_>)>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
         let tag = varint(&mut bytes)?;
@@ -259,6 +259,61 @@ fn read_time(bytes: &[u8]) -> Option<Value> {
     }
     let moment = Timestamp::new(seconds, nanos).ok()?;
     Some(Value::from(if nanos == 0 { time::seconds(moment) } else { time::micros(moment) }))
+}
+
+/// A message that is being written; what is absent or empty is left out.
+#[derive(Default)]
+pub(crate) struct Message(Vec<u8>);
+
+impl Message {
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub(crate) fn bytes(&mut self, number: u64, bytes: &[u8]) {
+        self.varint(number << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn message(&mut self, number: u64, message: Self) {
+        self.bytes(number, &message.0);
+    }
+
+    pub(crate) fn text(&mut self, number: u64, value: &Value) {
+        if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
+            self.bytes(number, text.as_bytes());
+        }
+    }
+
+    pub(crate) fn flag(&mut self, number: u64, value: &Value) {
+        if value == &Value::Bool(true) {
+            self.varint(number << 3);
+            self.varint(1);
+        }
+    }
+
+    pub(crate) fn integer(&mut self, number: u64, value: &Value) {
+        if let Some(value) = value.as_i64().filter(|value| *value != 0) {
+            self.varint(number << 3);
+            self.varint(value.cast_unsigned());
+        }
+    }
+
+    pub(crate) fn double(&mut self, number: u64, value: &Value) {
+        if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
+            self.varint(number << 3 | 1);
+            self.0.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value > 0x7f {
+            self.0.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use http::{HeaderMap, Method, header};
 use crate::faults::Stale;
 use crate::refusal::Refusal;
 
+/// How the content types begin by which clients ask for the OpenAPI v2 document in protobuf.
+const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2";
+
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -22,6 +25,8 @@ pub(crate) enum Route {
     Group(String),
     /// `/api/v1` and `/apis/GROUP/VERSION`.
     Resources { group: String, version: String },
+    /// `/openapi/v2`.
+    OpenApiV2,
     /// `/openapi/v3`.
     OpenApiIndex,
     /// `/openapi/v3/PATH`.
@@ -59,6 +64,7 @@ impl Route {
             ["apis", group, version] => {
                 Self::Resources { group: (*group).to_owned(), version: (*version).to_owned() }
             }
+            ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApiIndex,
             ["openapi", "v3", rest @ ..] => Self::OpenApi(rest.join("/")),
             ["api", version, rest @ ..] => objects("", version, rest, path),
@@ -109,11 +115,13 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn new(parts: &Parts, body: Bytes) -> Result<Self, Refusal> {
         let header = |name| header_text(&parts.headers, name);
+        let (route, accept) = (Route::of(parts.uri.path()), header(header::ACCEPT));
+        let protobuf = route == Route::OpenApiV2 && accept.trim().starts_with(OPENAPI_PROTOBUF);
         Ok(Self {
             method: parts.method.clone(),
-            route: Route::of(parts.uri.path()),
+            route,
             query: Query::of(parts.uri.query().unwrap_or_default()),
-            form: Form::of(&header(header::ACCEPT))?,
+            form: if protobuf { Form::Protobuf } else { Form::of(&accept)? },
             content_type: header(header::CONTENT_TYPE),
             user_agent: header(header::USER_AGENT),
             body,
@@ -198,6 +206,8 @@ pub(crate) enum Form {
     Metadata,
     /// All groups and resources in one document.
     Discovery,
+    /// Protobuf, which only the OpenAPI document is written in.
+    Protobuf,
 }
 
 impl Form {

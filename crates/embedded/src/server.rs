@@ -24,11 +24,23 @@ pub struct Options {
     pub seed: u64,
     /// How many changes of each resource are remembered.
     pub history: usize,
+    /// Whether new nodes are tainted as not ready, as the admission plugin TaintNodesByCondition does; for clusters
+    /// with a controller that takes the taint away.
+    pub taint_new_nodes: bool,
+    /// Whether the server keeps the status of ResourceQuotas itself, which a controller does elsewhere.
+    pub keep_quotas: bool,
+}
+
+impl Options {
+    /// What suits a cluster with a scheduler and controllers, in which the server does what is left.
+    pub fn of_cluster() -> Self {
+        Self { taint_new_nodes: true, keep_quotas: true, ..Self::default() }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, history: HISTORY }
+        Self { seed: 0, history: HISTORY, taint_new_nodes: false, keep_quotas: false }
     }
 }
 
@@ -41,7 +53,7 @@ pub struct Server {
 impl Server {
     /// A new cluster with the namespaces and priority classes that every cluster has.
     pub fn new(clock: Clock, options: &Options) -> Self {
-        let state = State::new(clock, options.seed, options.history);
+        let state = State::new(clock, options);
         let server = Self { service: Service { state: Arc::new(Mutex::new(state)) } };
         for namespace in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});

@@ -138,6 +138,7 @@ impl Service {
             Route::Groups => discovery::groups(registry, request.form),
             Route::Group(name) => discovery::group(registry, name),
             Route::Resources { group, version } => discovery::resources(registry, group, version),
+            Route::OpenApiV2 => openapi::v2::answer(registry, request.form),
             Route::OpenApiIndex => openapi::index(registry),
             Route::OpenApi(path) => {
                 openapi::document(registry, path).unwrap_or_else(discovery::page_not_found)
@@ -147,6 +148,17 @@ impl Service {
             Route::Objects(_) => discovery::page_not_found(),
         })
     }
+}
+
+/// What is not possible with a pod that runs nothing, for the subresources that need a process.
+fn needs_a_process(subresource: &str) -> Option<&'static str> {
+    Some(match subresource {
+        "exec" => "no command can be executed in it",
+        "attach" => "there is nothing to attach to",
+        "portforward" => "no port of it can be forwarded",
+        "proxy" => "nothing answers requests to it",
+        _ => return None,
+    })
 }
 
 /// What requests for an old resource are told.
@@ -498,6 +510,16 @@ impl Call<'_> {
 
     fn subresource(&self) -> Result<Answer, Refusal> {
         let name = self.path.subresource.as_str();
+        if self.resource.is("", "Pod")
+            && let Some(what) = needs_a_process(name)
+        {
+            let state = self.service.lock();
+            self.found(&state)?;
+            return Err(Refusal::bad_request(format!(
+                "pod \"{}\" is simulated and runs no code, so {what}",
+                self.path.name
+            )));
+        }
         let Some(subresource) = self.resource.subresource(name) else {
             return Err(match &self.resource.custom {
                 Some(_) => Refusal::not_found(self.resource.target(), &self.path.name),

@@ -10,7 +10,9 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 
 use crate::kinds;
+use crate::quota;
 use crate::resources::{Registry, Resource};
+use crate::server::Options;
 use crate::store::{CollectionId, Fields, Key, Object, Place, Recent, Store};
 use crate::time;
 
@@ -27,6 +29,10 @@ pub(crate) enum Chore {
     CheckOwners(Place),
     /// An object waits for its dependents, or to be parted from them.
     Dependents(Place),
+    /// A quota is new, or asks for something else.
+    CountQuota(Place),
+    /// An object uses less than before, or is gone, in a namespace with quotas.
+    GiveBack { collection: CollectionId, before: Box<Value>, after: Option<Box<Value>> },
 }
 
 #[derive(Debug)]
@@ -36,15 +42,26 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) chores: VecDeque<Chore>,
     pub(crate) recent: Recent,
+    pub(crate) taint_new_nodes: bool,
+    keep_quotas: bool,
     random: Pcg64Mcg,
 }
 
 impl State {
-    pub(crate) fn new(clock: Clock, seed: u64, history: usize) -> Self {
-        let mut store = Store::new(history);
+    pub(crate) fn new(clock: Clock, options: &Options) -> Self {
+        let mut store = Store::new(options.history);
         let registry = Registry::new(&mut store);
-        let random = Pcg64Mcg::seed_from_u64(seed);
-        Self { store, registry, clock, chores: VecDeque::new(), recent: Recent::default(), random }
+        let random = Pcg64Mcg::seed_from_u64(options.seed);
+        Self {
+            store,
+            registry,
+            clock,
+            chores: VecDeque::new(),
+            recent: Recent::default(),
+            taint_new_nodes: options.taint_new_nodes,
+            keep_quotas: options.keep_quotas,
+            random,
+        }
     }
 
     /// The time now, as objects carry it.
@@ -96,13 +113,36 @@ impl State {
             self.chores.push_back(Chore::CheckOwners(place.clone()));
         }
         if object.deleting {
-            self.chores.push_back(Chore::Dependents(place));
+            self.chores.push_back(Chore::Dependents(place.clone()));
+        }
+        if self.keep_quotas {
+            self.note_usage(resource, &place, value);
         }
         let stored = self.store.put(resource.collection, object);
         if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             self.registry.define(value, &mut self.store);
         }
         stored
+    }
+
+    /// Notes what an object of a namespace with quotas no longer uses.
+    fn note_usage(&mut self, resource: &Resource, place: &Place, value: &Value) {
+        if resource.is("", "ResourceQuota") {
+            self.chores.push_back(Chore::CountQuota(place.clone()));
+            return;
+        }
+        let has_ended = || matches!(value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        let may_shrink = resource.is("", "PersistentVolumeClaim")
+            || resource.is("", "Service")
+            || resource.is("", "Pod") && has_ended();
+        if may_shrink
+            && quota::has_any(self, &place.1.namespace)
+            && let Some(old) = self.store.get(resource.collection, &place.1)
+        {
+            let before = Box::new(old.value(resource));
+            let after = Some(Box::new(value.clone()));
+            self.chores.push_back(Chore::GiveBack { collection: resource.collection, before, after });
+        }
     }
 
     /// Removes an object, whose last state is `value`.
@@ -114,6 +154,10 @@ impl State {
             owners: object.owners.iter().map(|owner| owner.uid.clone()).collect(),
             collection: resource.collection,
         });
+        if self.keep_quotas && quota::has_any(self, &object.key.namespace) {
+            let before = Box::new(value.clone());
+            self.chores.push_back(Chore::GiveBack { collection: resource.collection, before, after: None });
+        }
         self.store.remove(resource.collection, object);
         if resource.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             self.registry.undefine(value);

@@ -18,6 +18,7 @@ use crate::field_error::FieldError;
 use crate::kinds;
 use crate::patch::apply::{Manager, shown_type};
 use crate::patch::managed_fields::{self, Entries};
+use crate::quota;
 use crate::refusal::{Cause, Refusal};
 use crate::request::{ObjectPath, Request};
 use crate::reset::reset_fields;
@@ -186,12 +187,14 @@ impl<'a> Write<'a> {
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
+        let charge = admission::check(state, resource, &object, None, &namespace)?;
         let name = name_of(&object).to_owned();
         if state.get(resource, &namespace, &name).is_some() {
             return Err(Refusal::already_exists(resource.target(), &name));
         }
         admission::allocate(state, resource, &mut object);
         if !self.dry_run {
+            quota::charge(state, charge);
             self.stored = Some(state.put(resource, &mut object));
         }
         Ok(object)
@@ -412,6 +415,11 @@ impl<'a> Write<'a> {
         if !errors.is_empty() {
             return Err(self.invalid(&object, &errors));
         }
+        let charge = if self.path.subresource.is_empty() {
+            admission::check(state, self.resource, &object, Some(&before), &self.path.namespace)?
+        } else {
+            Vec::new()
+        };
         // Finalizers of a namespace belong to nobody.
         let entries = if self.path.subresource == "finalize" { Entries::Are(held.clone()) } else { entries };
         // A write that changes nothing is not a change.
@@ -430,6 +438,7 @@ impl<'a> Write<'a> {
         }
         entries.put_into(&mut object, held);
         if !self.dry_run {
+            quota::charge(state, charge);
             self.stored = Some(state.put(self.resource, &mut object));
         }
         Ok(object)

@@ -18,7 +18,10 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::{Value, json};
 
 fn server(history: usize) -> Server {
-    Server::new(Clock::starting_at(Timestamp::UNIX_EPOCH), &Options { seed: 1, history })
+    Server::new(
+        Clock::starting_at(Timestamp::UNIX_EPOCH),
+        &Options { seed: 1, history, ..Options::default() },
+    )
 }
 
 fn client(server: &Server) -> kube::Client {

@@ -7,6 +7,7 @@ mod capacity_buffer;
 mod catalogue;
 pub mod context;
 pub mod disruption;
+mod feature_gates;
 mod invalid_costs;
 mod managed;
 pub mod metrics;

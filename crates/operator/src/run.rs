@@ -106,6 +106,7 @@ fn controllers(context: &Context) -> Vec<Controller> {
     all.extend(crate::pod_deletion_cost::controllers(context));
     all.extend(crate::metrics::controllers(context));
     all.extend(crate::unreadable::controllers(context));
+    all.extend(crate::feature_gates::controllers(context));
     crate::invalid_costs::listen(context);
     all
 }

@@ -1,5 +1,5 @@
 //! The log: one JSON object per line, with the keys and in the order that log pipelines of Karpenter expect.
-//! Entry: [`install`].
+//! Entries: [`install`] for a process that only writes it, [`install_with`] for one that also listens to it.
 
 mod line;
 mod sample;
@@ -10,8 +10,9 @@ use std::io::Write;
 
 use clock::Clock;
 use parking_lot::Mutex;
+pub use tracing::Level;
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -65,20 +66,112 @@ fn open(paths: &[String]) -> Result<Vec<Sink>, String> {
 ///
 /// `commit` is the revision of the source; without it lines do not name one.
 pub fn install(settings: &Settings, commit: Option<&str>, clock: Clock) -> Result<(), String> {
-    let log = Log {
-        level: settings.log_level,
-        commit: commit.map(Into::into),
-        clock,
-        outputs: open(&settings.log_output_paths)?,
-        errors: open(&settings.log_error_output_paths)?,
-        sampler: Sampler::default(),
-    };
+    let log = Log::new(settings, commit, clock)?;
     let subscriber = tracing_subscriber::registry().with(log);
     tracing::subscriber::set_global_default(subscriber).map_err(|error| error.to_string())?;
     if commit.is_none() {
         tracing::info!("Unable to detect the revision of the source");
     }
     Ok(())
+}
+
+/// Has somebody hear every line of the process that is more than a detail, from now on; the log is written besides if
+/// there are settings for it.
+///
+/// Whoever hears must not wait, and must not log.
+pub fn install_with(
+    settings: Option<&Settings>,
+    clock: Clock,
+    hear: impl Fn(Line) + Send + Sync + 'static,
+) -> Result<(), String> {
+    let log = settings.map(|settings| Log::new(settings, None, clock)).transpose()?;
+    let listener = Listener { hear, alone: log.is_none() };
+    let subscriber = tracing_subscriber::registry().with(log).with(listener);
+    tracing::subscriber::set_global_default(subscriber).map_err(|error| error.to_string())
+}
+
+/// A line of the log, for whoever hears it.
+#[derive(Debug)]
+pub struct Line {
+    /// How bad it is.
+    pub level: Level,
+    /// What happened.
+    pub message: String,
+    fields: Fields,
+}
+
+impl Line {
+    /// A field as text; objects are `NAME` or `NAMESPACE/NAME`, and what is not there is empty.
+    pub fn text(&self, name: &str) -> String {
+        self.fields.get(name).map(line::plain).unwrap_or_default()
+    }
+
+    /// A line with fields, for tests of whoever hears it.
+    pub fn new(level: Level, message: &str, fields: &[(&'static str, &str)]) -> Self {
+        let mut all = Fields::default();
+        fields.iter().for_each(|(name, value)| all.text(name, value));
+        Self { level, message: message.to_owned(), fields: all }
+    }
+}
+
+/// Has somebody hear lines.
+struct Listener<F> {
+    hear: F,
+    /// Whether nobody writes a log, which would decide what is of interest.
+    alone: bool,
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>, F: Fn(Line) + 'static> Layer<S> for Listener<F> {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        !self.alone || is_wanted(LogLevel::Info, metadata)
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if self.alone {
+            keep_fields(attributes, id, &context);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let metadata = event.metadata();
+        if is_wanted(LogLevel::Info, metadata) {
+            let mut own = Fields::default();
+            event.record(&mut own);
+            let fields = with_spans(&own, event, &context);
+            (self.hear)(Line { level: *metadata.level(), message: own.message, fields });
+        }
+    }
+}
+
+/// Keeps what a span says for the lines that are written in it.
+fn keep_fields<S: for<'a> LookupSpan<'a> + Subscriber>(
+    attributes: &Attributes<'_>,
+    id: &Id,
+    context: &Context<'_, S>,
+) {
+    if let Some(span) = context.span(id) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        span.extensions_mut().insert(fields);
+    }
+}
+
+/// What a line says, with what the spans say that it is in.
+fn with_spans<S: for<'a> LookupSpan<'a> + Subscriber>(
+    own: &Fields,
+    event: &Event<'_>,
+    context: &Context<'_, S>,
+) -> Fields {
+    let mut all = Fields::default();
+    for span in
+        context.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
+    {
+        if let Some(fields) = span.extensions().get::<Fields>() {
+            all.extend(fields);
+        }
+    }
+    all.extend(own);
+    all
 }
 
 /// Turns what happens into lines.
@@ -98,21 +191,33 @@ impl fmt::Debug for Log {
     }
 }
 
+/// Whether a line is of interest at a level.
+fn is_wanted(level: LogLevel, metadata: &Metadata<'_>) -> bool {
+    let crate_name = metadata.target().split("::").next().unwrap_or_default();
+    if OTHERS.iter().any(|other| crate_name.starts_with(other)) {
+        let least = if level == LogLevel::Error { Level::ERROR } else { Level::WARN };
+        return *metadata.level() <= least;
+    }
+    // Spans give lines their context, whatever the level.
+    metadata.is_span()
+        || *metadata.level()
+            <= match level {
+                LogLevel::Debug => Level::DEBUG,
+                LogLevel::Info => Level::INFO,
+                LogLevel::Error => Level::ERROR,
+            }
+}
+
 impl Log {
-    fn is_wanted(&self, metadata: &Metadata<'_>) -> bool {
-        let crate_name = metadata.target().split("::").next().unwrap_or_default();
-        if OTHERS.iter().any(|other| crate_name.starts_with(other)) {
-            let least = if self.level == LogLevel::Error { Level::ERROR } else { Level::WARN };
-            return *metadata.level() <= least;
-        }
-        // Spans give lines their context, whatever the level.
-        metadata.is_span()
-            || *metadata.level()
-                <= match self.level {
-                    LogLevel::Debug => Level::DEBUG,
-                    LogLevel::Info => Level::INFO,
-                    LogLevel::Error => Level::ERROR,
-                }
+    fn new(settings: &Settings, commit: Option<&str>, clock: Clock) -> Result<Self, String> {
+        Ok(Self {
+            level: settings.log_level,
+            commit: commit.map(Into::into),
+            clock,
+            outputs: open(&settings.log_output_paths)?,
+            errors: open(&settings.log_error_output_paths)?,
+            sampler: Sampler::default(),
+        })
     }
 
     fn write(&self, line: &[u8]) {
@@ -130,15 +235,11 @@ impl Log {
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Log {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        self.is_wanted(metadata)
+        is_wanted(self.level, metadata)
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if let Some(span) = context.span(id) {
-            let mut fields = Fields::default();
-            attributes.record(&mut fields);
-            span.extensions_mut().insert(fields);
-        }
+        keep_fields(attributes, id, &context);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
@@ -157,15 +258,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Log {
         if !self.sampler.allows(*metadata.level(), &own.message, now) {
             return;
         }
-        let mut all = Fields::default();
-        for span in
-            context.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root)
-        {
-            if let Some(fields) = span.extensions().get::<Fields>() {
-                all.extend(fields);
-            }
-        }
-        all.extend(&own);
+        let all = with_spans(&own, event, &context);
         let caller = (self.level == LogLevel::Debug).then(|| line::caller(metadata.file(), metadata.line()));
         let start = line::Start {
             level: *metadata.level(),
@@ -269,6 +362,26 @@ mod tests {
         });
         assert_eq!(lines.lines().filter(|line| line.contains("often")).count(), 102);
         assert_eq!(lines.lines().filter(|line| line.contains("seldom")).count(), 1);
+    }
+
+    #[test]
+    fn whoever_listens_hears_what_is_more_than_a_detail() {
+        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+        let hears = Arc::clone(&heard);
+        let hear = move |line: Line| {
+            let shown = ["controller", "NodeClaim", "instance-types", "error"].map(|name| line.text(name));
+            hears.lock().push(format!("{} {} {}", line.level, line.message, shown.join("|")));
+        };
+        let listener = Listener { hear, alone: true };
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(listener), some_lines);
+        assert_eq!(
+            *heard.lock(),
+            [
+                "INFO created nodeclaim disruption|general-abc|a, b and 3 other(s)|",
+                "ERROR Reconciler error disruption|||it \"broke\"\n",
+                "WARN of a library disruption|||",
+            ]
+        );
     }
 
     #[test]

@@ -59,7 +59,12 @@ impl Builder {
         let entered = runtime.enter();
         let beginning = BEGINNING.parse().expect("the beginning is a time");
         let clock = Clock::starting_at(beginning);
-        let options = embedded::Options { seed: self.seed, ..embedded::Options::default() };
+        let options = embedded::Options {
+            seed: self.seed,
+            taint_new_nodes: self.options.node_lifecycle,
+            keep_quotas: true,
+            ..embedded::Options::default()
+        };
         let server = Server::new(clock, &options);
         let faulty = Faulty::new(server.service(), self.seed);
         faulty.set_rules(self.faults);

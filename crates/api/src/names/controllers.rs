@@ -63,6 +63,8 @@ define! {
     POD_DELETION_COST_QUEUE = "pod.deletioncost.queue";
     /// Tells users of objects that cannot be read.
     UNREADABLE = "unreadable";
+    /// Tells users of objects that do nothing because a feature gate is off.
+    FEATURE_GATES = "featuregates";
     /// Takes Nodes into the cluster state.
     STATE_NODE = "state.node";
     /// Takes pods into the cluster state.

@@ -148,6 +148,9 @@ define! {
     .every_minutes(15);
     /// Garbage collection would end too much at once, and has stopped.
     GARBAGE_COLLECTION_STOPPED = warning("GarbageCollectionStopped", &["NodePool"]).every_minutes(15);
+    /// An object does nothing because a feature gate is off.
+    FEATURE_GATE_DISABLED =
+        warning("FeatureGateDisabled", &["NodePool", "NodeOverlay", "CapacityBuffer"]).every_minutes(60);
     /// The last finalizer of an object is gone.
     FINALIZED = Event {
         dedupe: Duration::ZERO,

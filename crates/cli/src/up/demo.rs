@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::objects;
+use super::tell::Terminal;
+use crate::example;
 
-const POOL: &str = include_str!("../../../../examples/kwok/nodepool.yaml");
-const WORKLOAD: &str = include_str!("../../../../examples/inflate.yaml");
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/inflate";
 const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
 const NODES: &str = "/api/v1/nodes";
@@ -26,49 +26,48 @@ const REPLICAS: usize = 5;
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How often the cluster is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long nothing is told at most.
+const SILENCE: Duration = Duration::from_secs(10);
 
-/// Plays the walk-through.
-pub(crate) async fn play(server: &Server) -> Result<()> {
-    let demo = Demo { server, start: Instant::now() };
-    demo.say("$ kubectl apply -f examples/kwok/nodepool.yaml")?;
-    demo.apply(POOL)?;
+/// Plays the walk-through. What the controller decides meanwhile is told by others.
+pub(crate) async fn play(server: &Server, terminal: &Terminal) -> Result<()> {
+    let demo = Demo { server, terminal };
+    demo.say("$ karpenter example nodepool | kubectl apply -f -");
+    demo.apply(example::NODEPOOL)?;
     demo.until("the NodePool to be ready", "The NodePool is ready to launch nodes.", || {
         demo.get("/apis/karpenter.sh/v1/nodepools/default").is_some_and(|pool| is_true(&pool, "Ready"))
     })
     .await?;
 
-    demo.say("$ kubectl apply -f examples/inflate.yaml; kubectl scale deployment inflate --replicas 5")?;
-    demo.apply(WORKLOAD)?;
+    demo.say("$ karpenter example inflate | kubectl apply -f -");
+    demo.apply(example::INFLATE)?;
+    demo.say("$ kubectl scale deployment inflate --replicas 5");
     demo.send(Method::PATCH, DEPLOYMENT, &json!({"spec": {"replicas": REPLICAS}}))?;
     demo.until("the pods to wait", "Five pods wait: no node has room for them.", || {
         let pods = demo.list(PODS);
         pods.len() == REPLICAS && pods.iter().all(|pod| pod["spec"]["nodeName"].is_null())
     })
     .await?;
-    demo.until("a node", "", || demo.list(NODES).iter().any(|node| is_true(node, "Ready"))).await?;
-    let claims = demo.list(CLAIMS);
-    let Some(claim) = claims.first() else { bail!("there is a node, but no NodeClaim for it") };
-    let label = |name: &str| claim["metadata"]["labels"][name].as_str().unwrap_or("?").to_owned();
-    demo.say(&format!(
-        "One node is launched for all of them: {} ({}) in {}.",
-        label("node.kubernetes.io/instance-type"),
-        label("karpenter.sh/capacity-type"),
-        label("topology.kubernetes.io/zone"),
-    ))?;
+    demo.until("a node for them", "", || !demo.list(CLAIMS).is_empty()).await?;
+    demo.until("the node to be ready", "One node is there for all of them.", || {
+        demo.list(NODES).iter().any(|node| is_true(node, "Ready"))
+    })
+    .await?;
     demo.until("the pods to run", "All five pods run.", || {
         demo.list(PODS).iter().filter(|pod| pod["status"]["phase"] == "Running").count() == REPLICAS
     })
     .await?;
 
-    demo.say("$ kubectl delete deployment inflate")?;
+    demo.say("$ kubectl delete deployment inflate");
     demo.send(Method::DELETE, DEPLOYMENT, &Value::Null)?;
     demo.until(
         "the pods to go",
-        "The pods are gone. The node is empty, and goes after half a minute without pods.",
+        "The pods are gone. The node goes when it has been empty for 30 s (the NodePool's consolidateAfter)\n          \
+         and still is 15 s later.",
         || demo.list(PODS).is_empty(),
     )
     .await?;
-    demo.until("the node to be drained", "The node is being drained.", || {
+    demo.until("the node to have been empty for long enough", "The node is being drained.", || {
         let taints = |node: &Value| node["spec"]["taints"].to_string().contains("karpenter.sh/disrupted");
         let nodes = demo.list(NODES);
         nodes.is_empty() || nodes.iter().all(taints)
@@ -82,12 +81,12 @@ pub(crate) async fn play(server: &Server) -> Result<()> {
 
 struct Demo<'a> {
     server: &'a Server,
-    start: Instant,
+    terminal: &'a Terminal,
 }
 
 impl Demo<'_> {
-    fn say(&self, what: &str) -> Result<()> {
-        crate::print(&format!("{:>6.1} s  {what}\n", self.start.elapsed().as_secs_f64()))
+    fn say(&self, what: &str) {
+        self.terminal.say("", what);
     }
 
     fn apply(&self, yaml: &str) -> Result<()> {
@@ -116,14 +115,23 @@ impl Demo<'_> {
 
     /// Waits until something is seen in the cluster, and tells it.
     async fn until(&self, what: &str, done: &str, holds: impl Fn() -> bool) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let start = Instant::now();
+        let mut told = start;
         while !holds() {
-            if Instant::now() > end {
+            let now = Instant::now();
+            if now > start + PATIENCE {
                 bail!("waited for {what} for {} seconds in vain", PATIENCE.as_secs());
+            }
+            if now >= told + SILENCE {
+                told = now;
+                self.say(&format!("... {} s: waiting for {what}", (now - start).as_secs()));
             }
             tokio::time::sleep(LOOK).await;
         }
-        if done.is_empty() { Ok(()) } else { self.say(done) }
+        if !done.is_empty() {
+            self.say(done);
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,20 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use embedded::Server;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// What users expect of a cluster: claims without a class get a volume, in the zone of the first pod.
+pub(crate) fn storage_class() -> Value {
+    json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {
+            "name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": "simulate.karpenter.sh",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    })
+}
 
 /// An object and where it was written.
 pub(crate) struct Source {

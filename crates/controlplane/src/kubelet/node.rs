@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo};
+use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeStatus, NodeSystemInfo};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Map, json};
 
-use super::{failure, is_ours, is_silent};
+use super::{conditions, failure, is_ours, is_silent};
 use crate::action::{Outcome, difference};
 use crate::cache::Cache;
-use crate::names;
+use crate::names::{self, simulate};
 use crate::node::{condition, ready_heartbeat};
 use crate::object::{Key, Kind, label};
 use crate::options::KubeletOptions;
-use crate::time::{after, time};
+use crate::time::after;
 
 /// How often the status is posted when nothing changes.
 const HEARTBEAT: Duration = Duration::from_mins(5);
@@ -41,15 +41,18 @@ pub(crate) fn decide(cache: &Cache, key: &Key, options: &KubeletOptions, now: Ti
         // Somebody wants to say themselves how the node is.
         return outcome;
     }
-    let ready = !matches!(failure(node), Some("never-ready" | "not-ready"));
     let beat = ready_heartbeat(node).map(|time| after(time.0, HEARTBEAT));
     let due = beat.is_none_or(|due| due <= now);
     let old = node.status.clone().unwrap_or_default();
     let mut new = old.clone();
-    conditions(&mut new, ready, due, now);
-    let changed = new.conditions != old.conditions;
     complete(&mut new, node, options);
-    if changed || new != old {
+    if conditions::update(node, &mut new, due, now) {
+        // What was asked for was cured by a reboot.
+        let annotations = json!({simulate::CONDITIONS: null});
+        outcome.patch(Kind::Node, &node.metadata, json!({"metadata": {"annotations": annotations}}));
+        return outcome;
+    }
+    if new != old {
         if let (Ok(old), Ok(new)) = (serde_json::to_value(&old), serde_json::to_value(&new))
             && let Some(patch) = difference(&old, &new)
         {
@@ -77,41 +80,6 @@ fn label_node(node: &Node, outcome: &mut Outcome) {
     }
     if !missing.is_empty() {
         outcome.patch(Kind::Node, &node.metadata, json!({"metadata": {"labels": missing}}));
-    }
-}
-
-fn conditions(status: &mut NodeStatus, ready: bool, due: bool, now: Timestamp) {
-    let own = [
-        ("MemoryPressure", false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        ("DiskPressure", false, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        ("PIDPressure", false, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        if ready {
-            ("Ready", true, "KubeletReady", "kubelet is posting ready status")
-        } else {
-            ("Ready", false, "KubeletNotReady", "simulated failure")
-        },
-    ];
-    let all = status.conditions.get_or_insert_default();
-    for (name, state, reason, message) in own {
-        let state = if state { "True" } else { "False" };
-        let before = all.iter().position(|condition| condition.type_ == name);
-        let same = before.map(|at| &all[at]).filter(|condition| condition.status == state);
-        if same.is_some() && !due {
-            continue;
-        }
-        let new = NodeCondition {
-            type_: name.to_owned(),
-            status: state.to_owned(),
-            reason: Some(reason.to_owned()),
-            message: Some(message.to_owned()),
-            last_heartbeat_time: Some(time(now)),
-            last_transition_time: same
-                .map_or_else(|| Some(time(now)), |before| before.last_transition_time.clone()),
-        };
-        match before {
-            Some(at) => all[at] = new,
-            None => all.push(new),
-        }
     }
 }
 

@@ -18,6 +18,7 @@ use super::pod_status::{State, status};
 use super::{is_ours, is_silent};
 use crate::action::Outcome;
 use crate::cache::{Cache, claims_of, node_of};
+use crate::devices::{self, Devices};
 use crate::names::simulate;
 use crate::object::{Key, Kind, annotation, controller};
 use crate::options::KubeletOptions;
@@ -88,7 +89,8 @@ fn run(
     let fail = annotation(&pod.metadata, simulate::FAIL);
     let running = phase(pod) == "Running";
     if !running {
-        let mounted = claims_of(pod).iter().all(|claim| is_bound(cache, claim));
+        let mounted = claims_of(pod).iter().all(|claim| is_bound(cache, claim))
+            && devices::of(cache, pod) == Devices::Allocated;
         let inits = init_count(pod);
         let wait = options.image_pull + options.init_run.saturating_mul(inits) + options.pod_start;
         let start = after(bound.since, wait);

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{
     Affinity, ContainerPort, ContainerState, ContainerUser, HostIP, PodCondition, PodIP, PodReadinessGate,
-    PodSchedulingGate, ResourceRequirements, ResourceStatus, Toleration, TopologySpreadConstraint,
-    VolumeMountStatus,
+    PodResourceClaim, PodResourceClaimStatus, PodSchedulingGate, ResourceRequirements, ResourceStatus,
+    Toleration, TopologySpreadConstraint, VolumeMountStatus,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
@@ -44,6 +44,7 @@ pub struct PodSpec {
     pub preemption_policy: Option<String>,
     pub priority: Option<i32>,
     pub readiness_gates: Option<Vec<PodReadinessGate>>,
+    pub resource_claims: Option<Vec<PodResourceClaim>>,
     pub resources: Option<Resources>,
     pub restart_policy: Option<String>,
     pub scheduler_name: Option<String>,
@@ -111,6 +112,7 @@ pub struct PodStatus {
     pub pod_ip: Option<String>,
     #[serde(rename = "podIPs")]
     pub pod_ips: Option<Vec<PodIP>>,
+    pub resource_claim_statuses: Option<Vec<PodResourceClaimStatus>>,
     pub resources: Option<Resources>,
     pub start_time: Option<Time>,
 }

@@ -129,6 +129,11 @@ impl Cluster {
         }
     }
 
+    /// The Node object of this name.
+    pub(crate) fn node(&self, name: &str) -> Option<&Arc<Node>> {
+        self.slots[self.slot_of(name)?].node.as_ref()
+    }
+
     /// Returns the slot if something changed that scheduling looks at.
     pub(crate) fn set_node(&mut self, name: &str, node: Option<Arc<Node>>) -> Option<usize> {
         if node.is_none() && self.slot_of(name).is_none() {

@@ -15,6 +15,9 @@ use crate::object::{Key, Kind, annotation, has_finalizer, label, uid};
 use crate::pod::is_finished;
 use crate::selector::{matches, selector_matches};
 
+/// Who says why a claim waits.
+const COMPONENT: &str = "persistentvolume-controller";
+
 pub(crate) fn decide(cache: &Cache, key: &Key) -> Outcome {
     let mut outcome = Outcome::default();
     let Some(claim) = cache.claims.get(key) else { return outcome };
@@ -53,13 +56,22 @@ pub(crate) fn decide(cache: &Cache, key: &Key) -> Outcome {
     let class = cache.storage_classes.get(&Key::cluster(class_name)).map(Arc::as_ref);
     let waits = class.and_then(|class| class.volume_binding_mode.as_deref()) == Some("WaitForFirstConsumer");
     let node = first_consumer(cache, key, claim);
+    let about = (Kind::PersistentVolumeClaim, &claim.metadata);
     if waits && node.is_none() {
+        let message = "waiting for first consumer to be created before binding".to_owned();
+        outcome.note(about, COMPONENT, "WaitForFirstConsumer", message);
         return outcome;
     }
     if let Some(volume) = fitting(cache, spec, class_name, node) {
         bind(claim, volume, &mut outcome);
     } else if let Some(class) = class.filter(|class| class.provisioner != NO_PROVISIONER) {
         provision(claim, spec, class, &zone(cache, node), &mut outcome);
+    } else if class.is_none() && !class_name.is_empty() {
+        let message = format!("storageclass.storage.k8s.io \"{class_name}\" not found");
+        outcome.note(about, COMPONENT, "ProvisioningFailed", message);
+    } else if class_name.is_empty() {
+        let none = "no persistent volumes available for this claim and no storage class is set";
+        outcome.note(about, COMPONENT, "FailedBinding", none.to_owned());
     }
     outcome
 }

@@ -1,10 +1,12 @@
 //! The part of JSONPath that printer columns use: names, indices, `[*]` and filters by equality.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 #[derive(Debug)]
 enum Step<'a> {
-    Name(&'a str),
+    Name(Cow<'a, str>),
     Index(i64),
     All,
     /// Entries of a list whose field at the path equals the text.
@@ -28,7 +30,7 @@ fn follow<'a>(object: &'a Value, steps: &[Step<'_>]) -> Vec<&'a Value> {
 
 fn next<'a>(value: &'a Value, step: &Step<'_>) -> Vec<&'a Value> {
     match (step, value) {
-        (Step::Name(name), _) => value.get(name).into_iter().collect(),
+        (Step::Name(name), _) => value.get(name.as_ref()).into_iter().collect(),
         (Step::Index(index), Value::Array(list)) => {
             let length = i64::try_from(list.len()).unwrap_or(i64::MAX);
             let index = if *index < 0 { index + length } else { *index };
@@ -61,13 +63,12 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
             rest = after.get(end + 1..)?;
         } else {
             let after = rest.strip_prefix('.').unwrap_or(rest);
-            // A dot may be written in a name when escaped, as in label keys.
             let end = name_end(after);
             let name = after.get(..end)?;
             match name {
                 "" => {}
                 "*" => steps.push(Step::All),
-                name => steps.push(Step::Name(name)),
+                name => steps.push(Step::Name(unescaped(name))),
             }
             rest = after.get(end..)?;
         }
@@ -75,8 +76,22 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
+/// Where the name ends; what a backslash precedes is part of it, as the dots in keys of labels.
 fn name_end(text: &str) -> usize {
-    text.find(['.', '[']).unwrap_or(text.len())
+    let mut escaped = false;
+    for (index, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '.' | '[' => return index,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn unescaped(name: &str) -> Cow<'_, str> {
+    if name.contains('\\') { Cow::Owned(name.replace('\\', "")) } else { Cow::Borrowed(name) }
 }
 
 /// Where the bracket ends, quotes respected.
@@ -108,7 +123,7 @@ fn bracket(inside: &str) -> Option<Step<'_>> {
     }
     match inside.parse::<i64>() {
         Ok(index) => Some(Step::Index(index)),
-        Err(_) => Some(Step::Name(unquoted(inside))),
+        Err(_) => Some(Step::Name(Cow::Borrowed(unquoted(inside)))),
     }
 }
 
@@ -117,4 +132,42 @@ fn unquoted(text: &str) -> &str {
         .into_iter()
         .find_map(|quote| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote)))
         .unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, expected: Option<Value>) {
+        let object = json!({
+            "metadata": {"labels": {"karpenter.sh/nodepool": "default", "team": "web", "a[0].b": "odd"}},
+            "status": {"conditions": [
+                {"type": "Launched", "status": "True"}, {"type": "Ready", "status": "False"},
+            ], "resources": {"cpu": "4"}},
+        });
+        assert_eq!(first(&object, path), expected.as_ref(), "{path}");
+    }
+
+    #[test]
+    fn a_dot_behind_a_backslash_belongs_to_the_name() {
+        check(r".metadata.labels.karpenter\.sh/nodepool", Some(json!("default")));
+        check(r"{.metadata.labels.karpenter\.sh/nodepool}", Some(json!("default")));
+        check(r".metadata.labels.a\[0]\.b", Some(json!("odd")));
+        check(r".metadata.labels.karpenter.sh/nodepool", None);
+        check(r".metadata.labels.team\", Some(json!("web")));
+    }
+
+    #[test]
+    fn names_indices_and_filters_lead_to_a_value() {
+        check(".metadata.labels.team", Some(json!("web")));
+        check(".metadata.labels['karpenter.sh/nodepool']", Some(json!("default")));
+        check(r#".status.conditions[?(@.type=="Ready")].status"#, Some(json!("False")));
+        check(".status.conditions[-1].type", Some(json!("Ready")));
+        check(".status.conditions[*].type", Some(json!("Launched")));
+        check(".status.resources.cpu", Some(json!("4")));
+        check(".status.nothing.cpu", None);
+    }
 }

@@ -52,7 +52,12 @@ impl Fields {
         self.fields.iter().any(|(known, value)| *known == name && value == text)
     }
 
-    fn text(&mut self, name: &'static str, text: &str) {
+    /// The value of a field.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    pub(super) fn text(&mut self, name: &'static str, text: &str) {
         let (namespace, object) = text.split_once('/').unwrap_or(("", text));
         match name {
             MESSAGE => text.clone_into(&mut self.message),
@@ -99,6 +104,16 @@ impl Visit for Fields {
 
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.put(field.name(), value.into());
+    }
+}
+
+/// A value as people write it; an object by its namespace and name.
+pub(super) fn plain(value: &Value) -> String {
+    match (value, value["namespace"].as_str(), value["name"].as_str()) {
+        (_, Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+        (_, None, Some(name)) => name.to_owned(),
+        (Value::String(text), ..) => text.clone(),
+        _ => value.to_string(),
     }
 }
 

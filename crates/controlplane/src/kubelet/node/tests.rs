@@ -1,8 +1,11 @@
 //! Decisions about the status of nodes.
 
+use k8s_openapi::api::core::v1::NodeCondition;
+
 use super::*;
 use crate::node::ready_status;
 use crate::testing::{World, at};
+use crate::time::time;
 
 fn step(world: &mut World, options: &KubeletOptions, now: i64) -> Option<Timestamp> {
     let outcome = decide(&world.cache, &Key::cluster("n1"), options, at(now));
@@ -140,4 +143,72 @@ fn a_node_whose_state_somebody_else_tells_is_left_alone() {
     let mut world = World::of(&[pinned]);
     step(&mut world, &options, 1000);
     assert_eq!(ready(&world), Some("False"));
+}
+
+fn conditions(world: &World) -> Vec<String> {
+    let node = world.cache.nodes.get(&Key::cluster("n1")).unwrap();
+    let all = node.status.as_ref().unwrap().conditions.as_ref().unwrap();
+    all.iter().map(|one| format!("{}={}", one.type_, one.status)).collect()
+}
+
+fn annotate(world: &mut World, change: &serde_json::Value, now: i64) {
+    let meta = world.cache.nodes.get(&Key::cluster("n1")).unwrap().metadata.clone();
+    let mut patch = Outcome::default();
+    patch.patch(Kind::Node, &meta, json!({"metadata": {"annotations": change}}));
+    world.perform(&patch, at(now));
+    step(world, &KubeletOptions::default(), now);
+}
+
+#[test]
+fn a_node_reports_the_conditions_that_it_is_asked_for_while_it_is() {
+    let mut world = World::of(&["{apiVersion: v1, kind: Node, metadata: {name: n1}}"]);
+    step(&mut world, &KubeletOptions::default(), 10);
+    let healthy = ["MemoryPressure=False", "DiskPressure=False", "PIDPressure=False", "Ready=True"];
+    assert_eq!(conditions(&world), healthy);
+    annotate(&mut world, &json!({simulate::CONDITIONS: "KWOKUnhealthy=True, MemoryPressure"}), 20);
+    assert_eq!(
+        conditions(&world),
+        [
+            "MemoryPressure=True",
+            "DiskPressure=False",
+            "PIDPressure=False",
+            "Ready=True",
+            "KWOKUnhealthy=True"
+        ]
+    );
+    annotate(&mut world, &json!({simulate::CONDITIONS: null}), 30);
+    assert_eq!(conditions(&world), healthy);
+}
+
+#[test]
+fn a_reboot_cures_what_was_asked_for() {
+    let mut world = World::of(&["{apiVersion: v1, kind: Node, metadata: {name: n1}}"]);
+    let options = KubeletOptions::default();
+    step(&mut world, &options, 10);
+    annotate(&mut world, &json!({simulate::CONDITIONS: "KWOKRebootRequired=True"}), 20);
+    assert!(conditions(&world).contains(&"KWOKRebootRequired=True".to_owned()));
+    let meta = world.cache.nodes.get(&Key::cluster("n1")).unwrap().metadata.clone();
+    let mut boot = Outcome::default();
+    boot.patch_status(Kind::Node, &meta, json!({"status": {"nodeInfo": {"bootID": "another"}}}));
+    world.perform(&boot, at(30));
+    step(&mut world, &options, 30);
+    step(&mut world, &options, 30);
+    assert!(!conditions(&world).contains(&"KWOKRebootRequired=True".to_owned()));
+    let node = world.cache.nodes.get(&Key::cluster("n1")).unwrap();
+    assert_eq!(crate::object::annotation(&node.metadata, simulate::CONDITIONS), None);
+}
+
+#[test]
+fn a_request_that_is_not_understood_is_told_on_the_node() {
+    let mut world = World::of(&["{apiVersion: v1, kind: Node, metadata: {name: n1}}"]);
+    step(&mut world, &KubeletOptions::default(), 10);
+    annotate(&mut world, &json!({simulate::CONDITIONS: "Broken=yes", simulate::FAIL: "notready"}), 20);
+    let node = world.cache.nodes.get(&Key::cluster("n1")).unwrap();
+    let message = crate::node::condition(node, "SimulationInvalid").unwrap().message.clone().unwrap();
+    assert_eq!(
+        message,
+        "simulate.karpenter.sh/conditions: \"Broken=yes\" is not a type with a status, as KWOKUnhealthy=True, False \
+         or Unknown; simulate.karpenter.sh/fail: \"notready\" is none of never-ready, not-ready and silent"
+    );
+    assert_eq!(ready(&world), Some("True"));
 }

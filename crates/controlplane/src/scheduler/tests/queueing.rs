@@ -75,6 +75,16 @@ fn equal_pods_that_fit_nowhere_are_all_told_and_tried_again_together() {
 }
 
 #[test]
+fn a_pod_says_what_is_in_its_way_when_a_taint_no_longer_is() {
+    let not_ready = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let mut world = World::default();
+    world.node("a", json!({"spec": {"taints": [not_ready]}})).cpu("pod", "8", json!({}));
+    assert_eq!(world.refusal(), "0/1 nodes are available: 1 node(s) had untolerated taint(s).");
+    world.node("a", json!({}));
+    assert_eq!(world.refusal(), "0/1 nodes are available: 1 Insufficient cpu.");
+}
+
+#[test]
 fn a_node_that_cannot_help_and_a_heartbeat_wake_nobody() {
     let mut world = World::default();
     world.node("a", json!({"status": {"allocatable": {"cpu": "1"}}})).cpu("pod", "2", json!({}));

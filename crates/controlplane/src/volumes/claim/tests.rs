@@ -99,3 +99,32 @@ fn a_claim_in_use_is_not_let_go() {
     world.apply(&format!("{pod}    status: {{phase: Succeeded}}\n"), at(0));
     assert_eq!(world.say(&decide(&world.cache, &Key::new("x", "c"))), ["patch PersistentVolumeClaim x/c"]);
 }
+
+#[test]
+fn a_claim_that_waits_says_why() {
+    let said = |world: &World| -> Vec<String> {
+        let actions = decide(&world.cache, &Key::new("x", "c")).actions;
+        let notes = actions.into_iter().filter_map(|action| match action {
+            crate::action::Action::Note(note) => {
+                Some(format!("{} {}: {}", note.severity, note.reason, note.message))
+            }
+            _ => None,
+        });
+        notes.collect()
+    };
+    let waits = "Normal WaitForFirstConsumer: waiting for first consumer to be created before binding";
+    assert_eq!(said(&world("WaitForFirstConsumer")), [waits]);
+    let claim = |class: &str| {
+        let claim = format!(
+            "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: c, namespace: x}}, spec: {{{class}accessModes: \
+             [ReadWriteOnce]}}}}"
+        );
+        World::of(&[&claim])
+    };
+    let missing = "Warning ProvisioningFailed: storageclass.storage.k8s.io \"slow\" not found";
+    assert_eq!(said(&claim("storageClassName: slow, ")), [missing]);
+    let none =
+        "Normal FailedBinding: no persistent volumes available for this claim and no storage class is set";
+    assert_eq!(said(&claim("")), [none]);
+    assert_eq!(said(&world("Immediate")), [""; 0]);
+}
