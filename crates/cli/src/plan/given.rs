@@ -1,4 +1,4 @@
-//! What a plan is made for: the objects of files, or a live cluster. Entry: [`Given::read`].
+//! The subject of a plan: the objects of files, or a live cluster. Entry: [`Given::read`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::provider::{self, NO_POOL, Pool};
 use super::words::counted;
 use super::{Args, live, refuse, rooms, warnings};
 
-/// What a plan is made for.
+/// The subject of a plan.
 pub(super) enum Given {
     /// The objects of files, and whose nodes their NodePools have.
     Files(Box<Objects>, Provider),

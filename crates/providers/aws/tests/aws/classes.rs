@@ -416,9 +416,9 @@ fn a210_instances_of_others_and_new_ones_are_not_collected_and_nodes_go_along() 
     let ids: Vec<String> = (0..40).map(|number| play.node(&format!("claim-{number}"), &[])).collect();
     play.double.change(|world| {
         // Another cluster's, and one without a NodePool.
-        let mut tags = |index: usize| world.instances.get_mut(&ids[index]).unwrap();
-        "other".clone_into(tags(0).tags.get_mut("eks:eks-cluster-name").unwrap());
-        tags(1).tags.remove("karpenter.sh/nodepool");
+        let foreign = &mut world.instances.get_mut(&ids[0]).unwrap().tags;
+        "other".clone_into(foreign.get_mut("eks:eks-cluster-name").unwrap());
+        world.instances.get_mut(&ids[1]).unwrap().tags.remove("karpenter.sh/nodepool");
     });
     for number in 0..5 {
         let path = format!("{CLAIMS}/claim-{number}");
