@@ -16,6 +16,7 @@ use e2e::{ControlPlane, poll};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use kube::Client;
 use kube::client::Body;
@@ -36,7 +37,7 @@ const A_PASS: Duration = Duration::from_mins(8);
 const COLLECTORS: [&str; 2] = ["instance.garbagecollection", "nodeclaim.garbagecollection"];
 
 /// How the API server answers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Answers {
     Well,
     /// With a status code, for a resource.
@@ -56,10 +57,13 @@ struct Bad {
     answers: watch::Receiver<Answers>,
 }
 
+/// The body of an answer that may end early.
+type Answer = UnsyncBoxBody<bytes::Bytes, Box<dyn std::error::Error + Send + Sync>>;
+
 impl tower::Service<Request<Body>> for Bad {
-    type Response = Response<Body>;
+    type Response = Response<Answer>;
     type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+    type Future = BoxFuture<'static, Result<Response<Answer>, kube::Error>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
@@ -68,7 +72,7 @@ impl tower::Service<Request<Body>> for Bad {
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let Self { client, mut answers } = self.clone();
         let (answer, path) = (answers.borrow_and_update().clone(), request.uri().path().to_owned());
-        let is_about = |resource: &str| path.split('/').any(|part| part == resource);
+        let is_about = move |resource: &str| path.split('/').any(|part| part == resource);
         Box::pin(async move {
             let answer = match answer {
                 Answers::With(code, resource) if is_about(resource) => {
@@ -77,7 +81,7 @@ impl tower::Service<Request<Body>> for Bad {
                         "message": "on purpose", "reason": "OnPurpose", "code": code.as_u16(),
                     });
                     let body = Body::from(status.to_string().into_bytes());
-                    return Ok(Response::builder().status(code).body(body).expect("it is an answer"));
+                    Ok(Response::builder().status(code).body(body).expect("it is an answer"))
                 }
                 Answers::Never(resource) if is_about(resource) => std::future::pending().await,
                 Answers::Empty(resource) if is_about(resource) => {
@@ -96,7 +100,7 @@ impl tower::Service<Request<Body>> for Bad {
             answer.map(|response| {
                 response.map(|body| {
                     let frames = BodyStream::new(body).take_until(Box::pin(changed));
-                    Body::wrap_body(StreamBody::new(frames).boxed_unsync())
+                    StreamBody::new(frames.map(|frame| frame.map_err(Into::into))).boxed_unsync()
                 })
             })
         })
@@ -158,6 +162,14 @@ fn wait_for_passes(operators: &[Operator]) -> Result<()> {
     })
 }
 
+/// Whether the API server serves NodeClaims.
+fn serve_claims(cluster: &Cluster, served: bool) -> Result<()> {
+    let patch = json!([{"op": "replace", "path": "/spec/versions/0/served", "value": served}]);
+    let patch = format!("--patch={patch}");
+    cluster.real.plane.kubectl(&["patch", "crd", "nodeclaims.karpenter.sh", "--type=json", &patch])?;
+    Ok(())
+}
+
 /// The names of nodes and claims that stay.
 fn fleet(stage: &dyn Stage) -> Vec<String> {
     let all = [stage.list(NODES), stage.list(CLAIMS)].concat();
@@ -209,24 +221,17 @@ fn no_bad_answer_of_a_real_api_server_costs_a_node() -> Result<()> {
     for operator in &operators {
         operator.answers.send_replace(Answers::Well);
     }
-    let served = |served: bool| {
-        let patch = json!([{"op": "replace", "path": "/spec/versions/0/served", "value": served}]);
-        let patch = format!("--patch={patch}");
-        cluster.real.plane.kubectl(&["patch", "crd", "nodeclaims.karpenter.sh", "--type=json", &patch])
-    };
-    served(false)?;
+    serve_claims(&cluster, false)?;
     wait_for_passes(&operators)?;
     assert!(operators.iter().all(Operator::has_stopped), "all of them know that they do not know");
-    let nodes = cluster.list(NODES).len();
-    served(true)?;
+    let nodes = cluster.stage().list(NODES).len();
+    serve_claims(&cluster, true)?;
     poll("collectors to work again", A_PASS, || {
         Ok((!operators.iter().any(Operator::has_stopped)).then_some(()))
     })?;
     wait_for_passes(&operators)?;
-    println!(
-        "NodeClaims not served: {FLEET} nodes before, {nodes} then, {} after",
-        cluster.list(NODES).len()
-    );
+    let after = cluster.stage().list(NODES).len();
+    println!("NodeClaims not served: {FLEET} nodes before, {nodes} then, {after} after");
     assert_eq!(fleet(&cluster), before);
     Ok(())
 }
