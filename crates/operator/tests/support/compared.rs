@@ -140,7 +140,9 @@ impl Operator {
         let clock = world.clock();
         let parts = world.block_on(async { Parts::new(client, Provider::Kwok, clock, settings.clone()) });
         let kwok = Kwok::new(parts.api.clone(), parts.cluster.clone(), clock, seed, types::built_in());
-        let (of_cloud, context) = world.block_on(async { (kwok.controllers(), parts.context(cloud(kwok))) });
+        let (of_cloud, context) = world.block_on(async {
+            (kwok.controllers(&parts.events, &parts.metrics), parts.context(cloud(kwok)))
+        });
         let task = world.spawn(async move {
             let (_leads, leading) = watch::channel(true);
             operator::run(context, of_cloud, leading).await;
