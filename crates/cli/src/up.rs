@@ -67,7 +67,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let objects = objects::read(&args.files)?;
-    let types = kwok::instance_types(args.instance_types.as_deref())?;
+    let types = kwok::instance_types(args.instance_types.as_deref()).context("reading --instance-types")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // For the connections; the cluster's own controllers run in this thread.
         .worker_threads(1)

@@ -55,7 +55,7 @@ fn the_label_rules_of_providers_are_not_mixed() {
 #[test]
 fn an_unknown_provider_is_refused_with_what_is_accepted() {
     let output = karpenter(&["crds", "--provider", "gcp"]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(64));
     let error = String::from_utf8(output.stderr).expect("an error is text");
     assert!(error.contains(r#"unknown provider "gcp": expected kwok, aws or azure"#), "{error}");
 }
