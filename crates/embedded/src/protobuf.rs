@@ -276,7 +276,7 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
-    pub(crate) fn message(&mut self, number: u64, message: Self) {
+    pub(crate) fn message(&mut self, number: u64, message: &Self) {
         self.bytes(number, &message.0);
     }
 
@@ -308,11 +308,12 @@ impl Message {
     }
 
     fn varint(&mut self, mut value: u64) {
+        let low = |value: u64| value.to_le_bytes()[0];
         while value > 0x7f {
-            self.0.push((value & 0x7f) as u8 | 0x80);
+            self.0.push(low(value) | 0x80);
             value >>= 7;
         }
-        self.0.push(value as u8);
+        self.0.push(low(value));
     }
 }
 

@@ -120,9 +120,8 @@ fn of_service(service: &Value) -> Amounts {
     let explicit = ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or(0) != 0).count();
     let kind = spec["type"].as_str().unwrap_or_default();
     let node_ports = match kind {
-        "NodePort" => ports.len(),
         "LoadBalancer" if spec["allocateLoadBalancerNodePorts"] == Value::Bool(false) => explicit,
-        "LoadBalancer" => ports.len(),
+        "NodePort" | "LoadBalancer" => ports.len(),
         _ => 0,
     };
     Amounts::from([

@@ -29,7 +29,9 @@ fn most(snapshot: &Snapshot, claims: &[PlannedClaim], pool: PoolId) -> Amounts {
     let mut sum = Amounts::default();
     for claim in claims.iter().filter(|claim| claim.pool == pool) {
         let mut most = Amounts::default();
-        types(snapshot, claim).iter().for_each(|it| most.raise_to(&it.capacity));
+        for it in types(snapshot, claim) {
+            most.raise_to(&it.capacity);
+        }
         most.set(ResourceId::NODES, 1000);
         sum.add(&most);
     }

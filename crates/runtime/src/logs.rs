@@ -109,7 +109,9 @@ impl Line {
     /// A line with fields, for tests of whoever hears it.
     pub fn new(level: Level, message: &str, fields: &[(&'static str, &str)]) -> Self {
         let mut all = Fields::default();
-        fields.iter().for_each(|(name, value)| all.text(name, value));
+        for (name, value) in fields {
+            all.text(name, value);
+        }
         Self { level, message: message.to_owned(), fields: all }
     }
 }

@@ -70,8 +70,8 @@ pub(crate) fn decide(cache: &Cache, key: &Key) -> Outcome {
         let message = format!("storageclass.storage.k8s.io \"{class_name}\" not found");
         outcome.note(about, COMPONENT, "ProvisioningFailed", message);
     } else if class_name.is_empty() {
-        let none = "no persistent volumes available for this claim and no storage class is set";
-        outcome.note(about, COMPONENT, "FailedBinding", none.to_owned());
+        let message = "no persistent volumes available for this claim and no storage class is set".to_owned();
+        outcome.note(about, COMPONENT, "FailedBinding", message);
     }
     outcome
 }

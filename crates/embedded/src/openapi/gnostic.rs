@@ -11,13 +11,13 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
     let mut info = Message::default();
     info.text(1, &document["info"]["title"]);
     info.text(2, &document["info"]["version"]);
-    message.message(2, info);
+    message.message(2, &info);
     let mut paths = Message::default();
     for (name, path) in entries(&document["paths"]) {
-        paths.message(2, named(name, path_item(path)));
+        paths.message(2, &named(name, path_item(path)));
     }
-    message.message(8, paths);
-    message.message(9, schemas(&document["definitions"]));
+    message.message(8, &paths);
+    message.message(9, &schemas(&document["definitions"]));
     message.finish()
 }
 
@@ -33,7 +33,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 fn named(name: &str, value: Message) -> Message {
     let mut entry = Message::default();
     entry.bytes(1, name.as_bytes());
-    entry.message(2, value);
+    entry.message(2, &value);
     entry
 }
 
@@ -47,7 +47,7 @@ fn any(value: &Value) -> Message {
 /// What begins with `x-`.
 fn extensions(of: &Value, number: u64, message: &mut Message) {
     for (name, value) in entries(of).filter(|(name, _)| name.starts_with("x-")) {
-        message.message(number, named(name, any(value)));
+        message.message(number, &named(name, any(value)));
     }
 }
 
@@ -55,7 +55,7 @@ fn extensions(of: &Value, number: u64, message: &mut Message) {
 fn schemas(value: &Value) -> Message {
     let mut message = Message::default();
     for (name, value) in entries(value) {
-        message.message(1, named(name, schema(value)));
+        message.message(1, &named(name, schema(value)));
     }
     message
 }
@@ -66,7 +66,7 @@ fn schema(value: &Value) -> Message {
         message.text(number, &value[key]);
     }
     if let Some(default) = value.get("default") {
-        message.message(5, any(default));
+        message.message(5, &any(default));
     }
     for (number, key) in [(6, "multipleOf"), (7, "maximum"), (9, "minimum")] {
         message.double(number, &value[key]);
@@ -90,28 +90,28 @@ fn schema(value: &Value) -> Message {
         message.text(19, name);
     }
     for value in items(&value["enum"]) {
-        message.message(20, any(value));
+        message.message(20, &any(value));
     }
     if let Some(additional) = value.get("additionalProperties") {
         let mut item = Message::default();
         match additional {
             Value::Bool(_) => item.flag(2, additional),
-            _ => item.message(1, schema(additional)),
+            _ => item.message(1, &schema(additional)),
         }
-        message.message(21, item);
+        message.message(21, &item);
     }
     if value["type"].is_string() {
         let mut kind = Message::default();
         kind.text(1, &value["type"]);
-        message.message(22, kind);
+        message.message(22, &kind);
     }
     if let Some(of) = value.get("items") {
         let mut item = Message::default();
-        item.message(1, schema(of));
-        message.message(23, item);
+        item.message(1, &schema(of));
+        message.message(23, &item);
     }
     if let Some(properties) = value.get("properties") {
-        message.message(25, schemas(properties));
+        message.message(25, &schemas(properties));
     }
     extensions(value, 31, &mut message);
     message
@@ -121,7 +121,7 @@ fn path_item(value: &Value) -> Message {
     let mut message = Message::default();
     for (number, method) in [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (8, "patch")] {
         if let Some(value) = value.get(method) {
-            message.message(number, operation(value));
+            message.message(number, &operation(value));
         }
     }
     message
@@ -136,23 +136,23 @@ fn operation(value: &Value) -> Message {
             query.text(number, &value[key]);
         }
         query.flag(20, &value["uniqueItems"]);
-        message.message(8, wrapped(1, wrapped(2, wrapped(3, query))));
+        message.message(8, &wrapped(1, wrapped(2, wrapped(3, query))));
     }
     let mut responses = Message::default();
     for (code, value) in entries(&value["responses"]) {
         let mut response = Message::default();
         response.text(1, &value["description"]);
-        response.message(2, wrapped(1, schema(&value["schema"])));
-        responses.message(1, named(code, wrapped(1, response)));
+        response.message(2, &wrapped(1, schema(&value["schema"])));
+        responses.message(1, &named(code, wrapped(1, response)));
     }
-    message.message(9, responses);
+    message.message(9, &responses);
     extensions(value, 13, &mut message);
     message
 }
 
 fn wrapped(number: u64, inner: Message) -> Message {
     let mut message = Message::default();
-    message.message(number, inner);
+    message.message(number, &inner);
     message
 }
 

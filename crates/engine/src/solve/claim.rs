@@ -72,8 +72,8 @@ impl Refusal {
         Self { reason: explained.then(|| Box::new(reason())), forever }
     }
 
-    fn into_reason(self) -> PoolFailure {
-        *self.reason.expect("refusals of new claims are explained")
+    fn into_reason(self) -> Box<PoolFailure> {
+        self.reason.expect("refusals of new claims are explained")
     }
 }
 
@@ -162,7 +162,7 @@ impl Solver<'_> {
                     return Ok(id);
                 }
                 Err(reason) => {
-                    let reason = self.reason_with_limits(template, index, candidate, reason);
+                    let reason = self.reason_with_limits(template, index, candidate, *reason);
                     let deferred = reason.is_deferred();
                     failures.push((pool, reason));
                     if deferred {
@@ -196,12 +196,12 @@ impl Solver<'_> {
         }
         let mut claim = self.new_claim(template);
         if let Err(refusal) = self.core.admit(&claim, index, pod, true) {
-            return refusal.into_reason();
+            return *refusal.into_reason();
         }
         match self.begin_within_limits(&mut claim, true) {
             Ok(()) if self.core.admit(&claim, index, pod, true).is_ok() => PoolFailure::LimitsUnsettled,
             Ok(()) => PoolFailure::Limits,
-            Err(reason) => reason,
+            Err(reason) => *reason,
         }
     }
 

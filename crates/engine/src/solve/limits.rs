@@ -139,21 +139,23 @@ fn has_room(left: &Left, counted: &Amounts, amounts: &Amounts) -> bool {
 fn drop_too_large(left: &Left, counted: &Amounts, sizes: &Sizes, rows: &mut Mask, compiled: &Compiled) {
     let is_too_large = |row: &usize| !has_room(left, counted, &sizes.most[compiled.row_type(*row)]);
     let too_large: Vec<usize> = rows.iter().filter(is_too_large).collect();
-    too_large.into_iter().for_each(|row| rows.remove(row));
+    for row in too_large {
+        rows.remove(row);
+    }
 }
 
 impl Solver<'_> {
     /// Leaves a new claim the types that its pool has room for. `later` counts on what claims of the round may leave.
-    pub(super) fn begin_within_limits(&self, claim: &mut Claim, later: bool) -> Result<(), PoolFailure> {
+    pub(super) fn begin_within_limits(&self, claim: &mut Claim, later: bool) -> Result<(), Box<PoolFailure>> {
         let Some(sizes) = &claim.sizes else { return Ok(()) };
         let Room { left, spare } = &self.limits[claim.pool.index()];
         if left.iter().any(|(resource, left)| *resource == ResourceId::NODES && *left < ONE_NODE) {
-            return Err(PoolFailure::NodeLimit);
+            return Err(Box::new(PoolFailure::NodeLimit));
         }
         let none = Amounts::default();
         let compiled = &self.core.compiled[claim.catalogue.index()];
         drop_too_large(left, if later { spare } else { &none }, sizes, &mut claim.rows, compiled);
-        if claim.rows.is_empty() { Err(PoolFailure::Limits) } else { Ok(()) }
+        if claim.rows.is_empty() { Err(Box::new(PoolFailure::Limits)) } else { Ok(()) }
     }
 
     /// Drops the types from a claim that there is no room for any more, because others have grown.
