@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
     warnings::overlays(corrected.as_ref());
     rooms::warn(&rooms);
-    refuse(args, mistakes(&built.ignored))?;
+    refuse(args, &mistakes(&built.ignored))?;
     let ignored =
         built.ignored.iter().filter(|ignored| ignored.kind != "Pod" && !ignored.reason.is_mistake());
     warnings::ignored(ignored);
@@ -186,7 +186,7 @@ fn disrupt(args: &Args) -> Result<ExitCode> {
     let types = corrected.map_or_else(same_for_all, |corrected| corrected.types);
     let mut options = snapshot::Options::new(state.provider(), &[]);
     options.instance_types = InstanceTypes::ByPool(&types);
-    refuse(args, mistakes(&snapshot::build(&state, &options, now()).ignored))?;
+    refuse(args, &mistakes(&snapshot::build(&state, &options, now()).ignored))?;
     warnings::of_nodes(&state, &types);
     if args.remove_node.is_empty() {
         let repair = gates.node_repair.then(|| provider::repair_policies(state.provider())).transpose()?;
@@ -266,12 +266,14 @@ fn mistakes(ignored: &[Ignored]) -> Vec<String> {
 }
 
 /// Fails over what was not understood, unless it is to be ignored; then it is said.
-fn refuse(args: &Args, mistakes: Vec<String>) -> Result<()> {
+fn refuse(args: &Args, mistakes: &[String]) -> Result<()> {
     if mistakes.is_empty() {
         return Ok(());
     }
     if args.ignore_unknown {
-        mistakes.iter().for_each(|mistake| warnings::say(&format!("warning: {mistake}")));
+        for mistake in mistakes {
+            warnings::say(&format!("warning: {mistake}"));
+        }
         return Ok(());
     }
     let (count, them) = (counted(mistakes.len(), "object"), if mistakes.len() == 1 { "it" } else { "them" });

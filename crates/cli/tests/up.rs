@@ -54,7 +54,7 @@ impl Up {
         while !self.seen.iter().any(is_told) {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => self.seen.push(line),
-                Err(_) => panic!("{parts:?} is not in {:#?}", self.seen),
+                Err(error) => panic!("{error}: {parts:?} is not in {:#?}", self.seen),
             }
         }
     }

@@ -118,10 +118,9 @@ impl GarbageCollection {
 /// What was found, what is done about it, and what a person can do.
 fn describe(pass: &Pass<'_>) -> String {
     let Pass { finding, names, fleet, .. } = pass;
-    let mut named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > NAMED {
-        named.push_str(&format!(" and {} more", names.len() - NAMED));
-    }
+    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(NAMED);
+    let named = if more == 0 { named } else { format!("{named} and {more} more") };
     format!(
         "Garbage collection stopped: {} of {fleet} {finding}, which is more than a tenth of all, so none is removed. \
          Check that the API server shows every NodeClaim and Node; what should really go must be deleted by hand: \

@@ -111,7 +111,9 @@ impl Reconcile for FeatureGates {
             if !on.capacity_buffer {
                 idle.extend(self.list(Kind::CapacityBuffer, gates::CAPACITY_BUFFER.name).await);
             }
-            idle.into_iter().for_each(|idle| self.tell(idle));
+            for idle in idle {
+                self.tell(idle);
+            }
             Ok(INTERVAL)
         }
         .boxed()

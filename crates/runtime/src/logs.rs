@@ -369,10 +369,10 @@ mod tests {
     #[test]
     fn whoever_listens_hears_what_is_more_than_a_detail() {
         let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-        let hears = Arc::clone(&heard);
+        let told = Arc::clone(&heard);
         let hear = move |line: Line| {
             let shown = ["controller", "NodeClaim", "instance-types", "error"].map(|name| line.text(name));
-            hears.lock().push(format!("{} {} {}", line.level, line.message, shown.join("|")));
+            told.lock().push(format!("{} {} {}", line.level, line.message, shown.join("|")));
         };
         let listener = Listener { hear, alone: true };
         tracing::subscriber::with_default(tracing_subscriber::registry().with(listener), some_lines);

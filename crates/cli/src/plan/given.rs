@@ -32,7 +32,7 @@ impl Given {
     pub(super) fn read(args: &Args, gates: Gates) -> Result<Self> {
         if args.files.is_empty() {
             let state = live::state(args.kubeconfig.as_deref(), args.provider, gates)?;
-            refuse(args, warnings::unreadable(&state))?;
+            refuse(args, &warnings::unreadable(&state))?;
             return Ok(Self::Cluster(Box::new(state)));
         }
         let objects = of_files(args)?;
@@ -98,7 +98,7 @@ fn of_files(args: &Args) -> Result<Objects> {
     let completed = workloads::complete(&mut objects);
     let mistakes: Vec<String> = errors.iter().map(ToString::to_string).chain(completed.refused).collect();
     let is_complete = mistakes.is_empty();
-    refuse(args, mistakes)?;
+    refuse(args, &mistakes)?;
     if !skipped.is_empty() {
         warnings::say(&format!("not looked at: {skipped}"));
     }

@@ -39,6 +39,7 @@ pub(super) struct Told {
     pub(super) text: String,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "lines that tell nothing are none")]
 fn told(verb: &'static str, text: impl Into<String>) -> Option<Told> {
     Some(Told { verb, text: text.into() })
 }

@@ -62,15 +62,14 @@ fn written_for(found: &str) -> Option<SocketAddr> {
 impl Kubeconfig {
     /// Writes the file; there is none at the wanted path.
     pub(crate) fn write(wanted: Option<&Path>, address: SocketAddr, identity: &Identity) -> Result<Self> {
-        let (path, dir) = match wanted {
-            Some(path) => (path.to_owned(), None),
-            None => {
-                let dir = tempfile::Builder::new()
-                    .prefix("karpenter-")
-                    .tempdir()
-                    .context("making a temporary directory")?;
-                (dir.path().join("kubeconfig"), Some(dir))
-            }
+        let (path, dir) = if let Some(path) = wanted {
+            (path.to_owned(), None)
+        } else {
+            let dir = tempfile::Builder::new()
+                .prefix("karpenter-")
+                .tempdir()
+                .context("making a temporary directory")?;
+            (dir.path().join("kubeconfig"), Some(dir))
         };
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);

@@ -14,7 +14,7 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
     message.message(2, &info);
     let mut paths = Message::default();
     for (name, path) in entries(&document["paths"]) {
-        paths.message(2, &named(name, path_item(path)));
+        paths.message(2, &named(name, &path_item(path)));
     }
     message.message(8, &paths);
     message.message(9, &schemas(&document["definitions"]));
@@ -30,10 +30,10 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// An entry of a map.
-fn named(name: &str, value: Message) -> Message {
+fn named(name: &str, value: &Message) -> Message {
     let mut entry = Message::default();
     entry.bytes(1, name.as_bytes());
-    entry.message(2, &value);
+    entry.message(2, value);
     entry
 }
 
@@ -47,7 +47,7 @@ fn any(value: &Value) -> Message {
 /// What begins with `x-`.
 fn extensions(of: &Value, number: u64, message: &mut Message) {
     for (name, value) in entries(of).filter(|(name, _)| name.starts_with("x-")) {
-        message.message(number, &named(name, any(value)));
+        message.message(number, &named(name, &any(value)));
     }
 }
 
@@ -55,7 +55,7 @@ fn extensions(of: &Value, number: u64, message: &mut Message) {
 fn schemas(value: &Value) -> Message {
     let mut message = Message::default();
     for (name, value) in entries(value) {
-        message.message(1, &named(name, schema(value)));
+        message.message(1, &named(name, &schema(value)));
     }
     message
 }
@@ -136,23 +136,23 @@ fn operation(value: &Value) -> Message {
             query.text(number, &value[key]);
         }
         query.flag(20, &value["uniqueItems"]);
-        message.message(8, &wrapped(1, wrapped(2, wrapped(3, query))));
+        message.message(8, &wrapped(1, &wrapped(2, &wrapped(3, &query))));
     }
     let mut responses = Message::default();
     for (code, value) in entries(&value["responses"]) {
         let mut response = Message::default();
         response.text(1, &value["description"]);
-        response.message(2, &wrapped(1, schema(&value["schema"])));
-        responses.message(1, &named(code, wrapped(1, response)));
+        response.message(2, &wrapped(1, &schema(&value["schema"])));
+        responses.message(1, &named(code, &wrapped(1, &response)));
     }
     message.message(9, &responses);
     extensions(value, 13, &mut message);
     message
 }
 
-fn wrapped(number: u64, inner: Message) -> Message {
+fn wrapped(number: u64, inner: &Message) -> Message {
     let mut message = Message::default();
-    message.message(number, &inner);
+    message.message(number, inner);
     message
 }
 

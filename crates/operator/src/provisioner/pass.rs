@@ -345,7 +345,7 @@ fn look(context: &Context, types: &Types) -> (Built, Vec<Room>, Counted) {
     let now = context.now();
     let state = context.cluster.read();
     let rooms = rooms(&state);
-    let built = plan::snapshot(&*state, InstanceTypes::ByPool(types), &rooms, &context.settings, now);
+    let built = plan::snapshot(&state, InstanceTypes::ByPool(types), &rooms, &context.settings, now);
     let counted = Counted::new(&state, now);
     (built, rooms, counted)
 }

@@ -182,9 +182,10 @@ impl Made {
         let is_seen = !self.maybe(0.1);
         if !is_seen {
             // Whoever is to look at them does not.
-            match self.maybe(0.5) {
-                true => spec["schedulerName"] = "volcano".into(),
-                false => spec["schedulingGates"] = json!([{"name": "example.com/gate"}]),
+            if self.maybe(0.5) {
+                spec["schedulerName"] = "volcano".into();
+            } else {
+                spec["schedulingGates"] = json!([{"name": "example.com/gate"}]);
             }
         }
         for number in 0..self.random.random_range(1..9) {

@@ -98,10 +98,10 @@ pub(crate) fn planned(printed: &str, settings: &Settings, now: jiff::Timestamp) 
     let node = |claim: &PlannedClaim| {
         let pool = &snapshot.pools[claim.pool.index()];
         let types = &snapshot.catalogues[pool.catalogue.expect("it has types").index()].types;
-        let (type_, _) = claim.cheapest.expect("it can be bought");
+        let (cheapest, _) = claim.cheapest.expect("it can be bought");
         let names = plan.universe.values(snapshot.keys.instance_type);
-        let type_ = names.name(types[type_].name).to_owned();
-        (pool.name.to_string(), type_, claim.pods.iter().map(name).collect())
+        let instance_type = names.name(types[cheapest].name).to_owned();
+        (pool.name.to_string(), instance_type, claim.pods.iter().map(name).collect())
     };
     let texts = Texts { snapshot, universe: &plan.universe };
     let failures = plan.failures.iter().enumerate();
