@@ -9,7 +9,7 @@ use crate::object::annotation;
 use crate::time::time;
 
 /// The reason of conditions that users asked for.
-const SIMULATED: &str = "Simulated";
+const SIMULATED: &str = "SimulatedByAnnotation";
 /// The condition that says what is wrong with what they wrote.
 const COMPLAINT: &str = "SimulationInvalid";
 
