@@ -176,13 +176,13 @@ fn every_node_of_a_claim_goes_or_is_kept_for_a_reason_that_is_told() {
             with(json!({"consolidateAfter": "10m"})),
             vec![("n1", "", busy("2026-01-01T00:55:00Z"))],
             "n1",
-            "Node has not been quiet for 10m0s, the consolidateAfter of NodePool \"p\" (until 2026-01-01T01:05:00Z)",
+            "Node has not been quiet for 10m, the consolidateAfter of NodePool \"p\" (until 2026-01-01T01:05:00Z)",
         ),
         (
             with(json!({"consolidateAfter": "10m"})),
             vec![("n1", "1", json!({"status": {"conditions": []}}))],
             "n1",
-            "Node has not been quiet for 10m0s, the consolidateAfter of NodePool \"p\" (NodeClaim is not initialized)",
+            "Node has not been quiet for 10m, the consolidateAfter of NodePool \"p\" (NodeClaim is not initialized)",
         ),
         (
             with(json!({"consolidateAfter": "Never"})),
