@@ -156,7 +156,7 @@ fn wait_for_passes(operators: &[Operator]) -> Result<()> {
     let before: Vec<_> = operators.iter().map(Operator::passes).collect();
     poll("every collector to look", A_PASS, || {
         let have_looked = operators.iter().zip(&before).all(|(operator, before)| {
-            operator.passes().iter().all(|(collector, passes)| *passes >= before[collector] + 1)
+            operator.passes().iter().all(|(collector, passes)| *passes > before[collector])
         });
         Ok(have_looked.then_some(()))
     })
@@ -228,7 +228,6 @@ fn no_bad_answer_of_a_real_api_server_costs_a_node() -> Result<()> {
     poll("collectors to work again", A_PASS, || {
         Ok((!operators.iter().any(Operator::has_stopped)).then_some(()))
     })?;
-    wait_for_passes(&operators)?;
     let after = cluster.stage().list(NODES).len();
     println!("NodeClaims not served: {FLEET} nodes before, {nodes} then, {after} after");
     assert_eq!(fleet(&cluster), before);
