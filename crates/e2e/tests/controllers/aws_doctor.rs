@@ -82,7 +82,7 @@ fn an_aws_that_is_well_is_looked_over_without_a_cluster_that_answers() {
     report.has("good", "policy interruption: 3 actions are allowed");
     report.has("good", "interruption queue walk: ");
     report.has("good", "quota L-1216C47A: 0 of 640 vCPUs are used, ");
-    let unknown = "objects of the cluster: nothing is known of EC2NodeClasses, no cluster is known, ";
+    let unknown = "objects of the cluster: nothing is known of EC2NodeClasses, no cluster is known: ";
     report.has("warning", unknown);
     let text = String::from_utf8(usual.run().stdout).unwrap();
     assert!(text.starts_with("AWS, region us-east-1, cluster walk\n\n✓ credentials: "), "{text}");
