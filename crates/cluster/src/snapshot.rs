@@ -218,13 +218,14 @@ impl<'a> Builder<'a> {
         let (mut leaving, mut staying) = (Vec::new(), Vec::new());
         let mut seen = HashSet::<_, FxBuildHasher>::default();
         let may_repeat = self.view.may_repeat();
+        let by_claim = nodes.by_claim();
         for (pod, node) in self.view.pods_on(nodes) {
             if may_repeat && !seen.insert((pod.metadata.namespace(), &*pod.metadata.name)) {
                 let value = pod.metadata.name.clone();
                 self.ignore_pod(pod, Reason::Duplicate { field: "metadata.name", value });
             } else if pod.spec.node_name.is_empty() {
                 if place_waiting {
-                    self.place_waiting(pod, &mut waiting);
+                    self.place_waiting(pod, &mut waiting, &by_claim);
                 }
             } else if let Some(node) = node {
                 if eligibility::is_terminal(pod) {
@@ -274,7 +275,12 @@ impl<'a> Builder<'a> {
         self.tables.snapshot.guards = guards;
     }
 
-    fn place_waiting(&mut self, pod: &'a Pod, memo: &mut Memo<'a, Result<ClassId, Reason>>) {
+    fn place_waiting(
+        &mut self,
+        pod: &'a Pod,
+        memo: &mut Memo<'a, Result<ClassId, Reason>>,
+        by_claim: &HashMap<Box<str>, NodeId, FxBuildHasher>,
+    ) {
         if let Err(reason) = eligibility::pending(pod, self.options.accept_unseen_pods) {
             return self.ignore_pod(pod, reason.into());
         }
@@ -283,7 +289,10 @@ impl<'a> Builder<'a> {
             memo.insert(pod, class.clone());
             class
         });
-        self.place(pod, class, Origin::Waiting);
+        if self.place(pod, class, Origin::Waiting) {
+            let nominated = self.view.nominated(pod).and_then(|claim| by_claim.get(claim)).copied();
+            self.tables.snapshot.pods.last_mut().expect("it was just placed").nominated = nominated;
+        }
     }
 
     /// Adds the virtual pods of capacity buffers. Nobody has asked whether they are valid: where they cannot be
@@ -306,7 +315,14 @@ impl<'a> Builder<'a> {
                 let name = format!("{namespace}/{}", room.pod_name(number)).into();
                 // Among pods of the same size the older come first; nothing is younger than these.
                 let (uid, created) = (room.pod_uid(number).into(), i64::MAX);
-                self.tables.snapshot.pods.push(EnginePod { name, uid, created, class, runs: None });
+                self.tables.snapshot.pods.push(EnginePod {
+                    name,
+                    uid,
+                    created,
+                    class,
+                    runs: None,
+                    nominated: None,
+                });
                 self.origins.push(Origin::Buffer(position));
             }
         }
@@ -411,7 +427,7 @@ fn engine_pod(pod: &Pod, class: ClassId, runs: Option<Runs>) -> EnginePod {
     let name = full_name(pod);
     let uid = if pod.metadata.uid.is_empty() { name.clone() } else { pod.metadata.uid.clone() };
     let created = pod.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
-    EnginePod { name, uid, created, class, runs }
+    EnginePod { name, uid, created, class, runs, nominated: None }
 }
 
 /// The alternatives that a pod has for its node.

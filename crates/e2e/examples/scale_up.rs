@@ -2,8 +2,9 @@
 //!
 //! `scale_up NAME=PROGRAM...`: a program is upstream's kwok controller, or ours if its file is called `karpenter`.
 //! Everything else is the same: API server, scheduler and controllers are the real ones, machines are played by
-//! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created. With `DOWN_TO=70` all deployments
-//! are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With `UP_BY=PROGRAM` all
+//! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created, `QPS` how many requests a second
+//! the controller manager may send (20 unless set, so that 1,000 pods take 50 s to exist), and `RUNS` how often each
+//! controller does it. With `DOWN_TO=70` all deployments are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With `UP_BY=PROGRAM` all
 //! begin that with the same nodes and pods, which that program has made, so that what they save does not depend on
 //! what they launched.
 
@@ -24,7 +25,7 @@ use clock::Clock;
 use cluster::costs::price_by_labels;
 use cluster::instance_types::kwok;
 use controlplane::{KubeletOptions, NodeSelection, Options};
-use e2e::{ControlPlane, Saved};
+use e2e::{Component, ControlPlane, Saved};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -40,10 +41,13 @@ const STILL: Duration = Duration::from_secs(90);
 
 /// What a controller needed to scale up.
 struct Up {
+    /// Until the last pod existed, before which nobody can be done.
+    floor: f64,
     seconds: f64,
     cpu: f64,
     memory: u64,
     nodes: usize,
+    price: f64,
 }
 
 /// How much there is.
@@ -80,7 +84,8 @@ fn main() -> Result<()> {
         drop(running);
         saved = Some(Arc::new(cluster.end()?));
     }
-    for controller in &controllers {
+    let runs = number("RUNS", 1);
+    for controller in std::iter::repeat_n(&controllers, runs).flatten() {
         let Some((name, program)) = controller.split_once('=') else {
             bail!("{controller:?} is no controller: expected NAME=PROGRAM");
         };
@@ -100,7 +105,10 @@ fn main() -> Result<()> {
         "\n{} pods of {} deployments, from their creation until all run:\n",
         size.pods, size.deployments
     );
-    println!("| controller | time | processor time | memory at most | nodes |\n|---|---|---|---|---|");
+    println!(
+        "| controller | last pod exists | all run | processor time | memory at most | nodes | $/h |\n\
+         |---|---|---|---|---|---|---|"
+    );
     println!("{}", ups.join("\n"));
     if let Some(percent) = down_to {
         println!("\nScaled to {percent} %, until the nodes stay the same for {STILL:?}:\n");
@@ -116,8 +124,10 @@ fn main() -> Result<()> {
 impl Up {
     /// A row of the table, which is also told at once.
     fn line(&self, name: &str) -> String {
-        let Self { seconds, cpu, memory, nodes } = self;
-        let line = format!("| {name} | {seconds:.1} s | {cpu:.1} s | {memory} MB | {nodes} |");
+        let Self { floor, seconds, cpu, memory, nodes, price } = self;
+        let line = format!(
+            "| {name} | {floor:.1} s | {seconds:.1} s | {cpu:.1} s | {memory} MB | {nodes} | {price:.2} |"
+        );
         println!("{line}");
         line
     }
@@ -147,7 +157,12 @@ struct Cluster {
 impl Cluster {
     /// With nothing but our definitions and a pool, or with what another one knew.
     fn start(saved: Option<&Arc<Saved>>) -> Result<Self> {
-        let builder = ControlPlane::builder().with_scheduler().with_controller_manager();
+        let mut builder = ControlPlane::builder().with_scheduler().with_controller_manager();
+        if let Ok(qps) = std::env::var("QPS") {
+            for flag in ["--kube-api-qps", "--kube-api-burst"] {
+                builder = builder.arg(Component::ControllerManager, &format!("{flag}={qps}"));
+            }
+        }
         let plane = match saved {
             Some(saved) => builder.with_state_of(saved).start()?,
             None => builder.start()?,
@@ -211,9 +226,13 @@ fn scale_up(cluster: &Cluster, program: &Path, size: Size) -> Result<(Up, Runnin
     plane.kubectl_with_input(&["create", "--filename=-"], &workload(pods, deployments).to_string())?;
     #[expect(clippy::disallowed_methods, reason = "this is what is measured")]
     let begin = Instant::now();
+    let mut floor = None;
     loop {
         let phases = plane.kubectl(&["get", "pods", "--output=jsonpath={.items[*].status.phase}"])?;
         let running = phases.split(' ').filter(|phase| *phase == "Running").count();
+        if phases.split(' ').count() == pods {
+            floor.get_or_insert(begin.elapsed().as_secs_f64());
+        }
         if running == pods {
             break;
         }
@@ -224,8 +243,9 @@ fn scale_up(cluster: &Cluster, program: &Path, size: Size) -> Result<(Up, Runnin
     }
     let seconds = begin.elapsed().as_secs_f64();
     let nodes = plane.kubectl(&["get", "nodes", "--output=name"])?.lines().count();
-    let (cpu, memory) = (processor_time(process)? - idle, memory(process)?);
-    Ok((Up { seconds, cpu, memory, nodes }, running))
+    let (cpu, memory, price) = (processor_time(process)? - idle, memory(process)?, price(plane)?);
+    let floor = floor.unwrap_or(seconds);
+    Ok((Up { floor, seconds, cpu, memory, nodes, price }, running))
 }
 
 /// Scales all deployments to a part and lets the controller consolidate.

@@ -419,6 +419,8 @@ pub struct Pod {
     pub class: ClassId,
     /// Where it runs, if it is to be placed only when its node goes.
     pub runs: Option<Runs>,
+    /// The node it was nominated for by an earlier plan; that is where it goes if it still can.
+    pub nominated: Option<NodeId>,
 }
 
 /// Where a pod runs that would have to be placed if its node went.

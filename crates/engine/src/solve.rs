@@ -181,17 +181,54 @@ impl<'a> Solver<'a> {
         let waits = |pod: &PodId| snapshot.pods[pod.index()].runs.is_none();
         let mut pods: Vec<PodId> = (0..snapshot.pods.len()).map(PodId::at).filter(waits).collect();
         pods.sort_by(|a, b| before(snapshot, *a, *b));
+        self.register_rules(&pods);
+        pods.retain(|pod| !self.place_as_nominated(*pod));
         self.place_all(pods, usize::MAX);
+    }
+
+    /// Makes the rules of all pods count from the start, also those of pods that come later.
+    fn register_rules(&mut self, pods: &[PodId]) {
+        for pod in pods {
+            self.variant_exists(self.core.world.snapshot.pods[pod.index()].class, 0);
+        }
+    }
+
+    /// Places a pod on the node that it was nominated for; whether that was possible.
+    ///
+    /// An earlier plan chose its nodes for its pods. Placed anew in another order, the same pods would not all fit on
+    /// them, and each pass until they are bound would launch more.
+    fn place_as_nominated(&mut self, pod: PodId) -> bool {
+        let snapshot = self.core.world.snapshot;
+        let it = &snapshot.pods[pod.index()];
+        let Some(node) = it.nominated.filter(|node| snapshot.nodes[node.index()].open) else { return false };
+        let class = &snapshot.classes[it.class.index()];
+        if class.needs_devices {
+            return false;
+        }
+        let guards = self.guards(it.class);
+        for step in 0.. {
+            if !self.variant_exists(it.class, step) {
+                return false;
+            }
+            let slot = &mut self.classes[it.class.index()].variants[step];
+            let variant = slot.take().expect("a variant is in its place between attempts");
+            let obeyed = self.obeyed(class, &variant);
+            let fits = self.takes(node, class, &variant, &obeyed);
+            self.classes[it.class.index()].variants[step] = Some(variant);
+            if fits {
+                self.occupy(node, class, &guards);
+                self.places[pod.index()] = Some(Place::Node(node));
+                return true;
+            }
+        }
+        false
     }
 
     /// Places some pods, unless that takes more claims than allowed; returns whether it did not.
     fn place_all(&mut self, pods: Vec<PodId>, most_claims: usize) -> bool {
+        self.register_rules(&pods);
         let mut queue: VecDeque<PodId> = pods.into();
         let mut length_when_queued: FastMap<PodId, usize> = FastMap::default();
-        // All rules count from the start, also those of pods that come later.
-        for pod in &queue {
-            self.variant_exists(self.core.world.snapshot.pods[pod.index()].class, 0);
-        }
         while let Some(pod) = queue.front().copied() {
             if length_when_queued.get(&pod) == Some(&queue.len()) {
                 break;
@@ -252,9 +289,7 @@ impl<'a> Solver<'a> {
         guards: &[GroupId],
         pod: PodId,
     ) -> Result<Place, Failure> {
-        let mut obeyed = variant.owned.clone();
-        let selecting = self.core.topology.selecting(self.core.world.snapshot, class).to_vec();
-        obeyed.extend(selecting.into_iter().filter(|group| self.core.topology.group(*group).inverse));
+        let obeyed = self.obeyed(class, variant);
         if let Some(node) = self.place_on_node(class, variant, guards, &obeyed) {
             return Ok(Place::Node(node));
         }
@@ -262,6 +297,14 @@ impl<'a> Solver<'a> {
             return Ok(Place::Claim(claim));
         }
         self.place_on_new_claim(class, variant, guards, &obeyed, pod).map(Place::Claim)
+    }
+
+    /// The topology groups that a pod must obey: its own rules, and those of others that keep it away.
+    fn obeyed(&mut self, class: &PodClass, variant: &Variant) -> Vec<GroupId> {
+        let mut obeyed = variant.owned.clone();
+        let selecting = self.core.topology.selecting(self.core.world.snapshot, class).to_vec();
+        obeyed.extend(selecting.into_iter().filter(|group| self.core.topology.group(*group).inverse));
+        obeyed
     }
 
     /// Whether a class has a step, which is worked out if it is asked for the first time.

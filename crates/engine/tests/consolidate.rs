@@ -90,6 +90,7 @@ fn runs(world: &mut World, on: NodeId, class: PodClass) {
         created: 0,
         class,
         runs: Some(Runs { on, counted: true, blocked: false }),
+        nominated: None,
     });
 }
 

@@ -142,6 +142,7 @@ fn build(cluster: &Cluster) -> World {
             created: 0,
             class: id,
             runs: Some(Runs { on: node, counted: !pod.terminates, blocked: pod.blocked }),
+            nominated: None,
         });
     }
     world

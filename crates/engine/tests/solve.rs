@@ -2,7 +2,8 @@
 
 mod world;
 
-use engine::model::Effect;
+use engine::model::{Effect, NodeId};
+use engine::solve::Place;
 use engine::text::Texts;
 use world::{ARCH, HOSTNAME, OS, World, ZONE, on_nodes, placed, sizes};
 
@@ -210,4 +211,50 @@ fn running_pods_count_where_their_node_object_says_it_is() {
     let unlabelled = world.set(&[]);
     world.snapshot.nodes[0].object.as_mut().expect("the node has an object").labels = unlabelled;
     assert_eq!(on_nodes(&world.solve()), 1);
+}
+
+/// Two nodes of four processors; a plan in order of size would fill the first with the two large pods.
+fn nominations() -> World {
+    let mut world = World::with_simulated_types();
+    let large = world.class(&[("cpu", "2")]);
+    world.pods(2, large);
+    let mut spread = world.class(&[("cpu", "1")]);
+    spread.labels = world.labels(&[("app", "web")]);
+    spread.spreads = vec![world.spread(HOSTNAME, 1, &[("app", "web")])];
+    world.pods(2, spread);
+    for name in ["a", "b"] {
+        world.node(name, &[(ARCH, "amd64"), (OS, "linux")], &[("cpu", "4"), ("pods", "10")]);
+    }
+    world
+}
+
+#[test]
+fn pods_keep_the_nodes_they_were_nominated_for() {
+    let mut world = nominations();
+    assert_eq!(sizes(&world.solve()), [1], "placed anew, one of the spread pods finds its node full");
+    for (pod, node) in [(0, 0), (1, 1), (2, 0), (3, 1)] {
+        world.snapshot.pods[pod].nominated = Some(NodeId::at(node));
+    }
+    let plan = world.solve();
+    assert_eq!(sizes(&plan), [0usize; 0]);
+    let nodes = [0, 1, 0, 1].map(|node| Some(Place::Node(NodeId::at(node))));
+    assert_eq!(plan.places, nodes);
+}
+
+#[test]
+fn a_nomination_does_not_bend_a_rule() {
+    let mut world = nominations();
+    // Both large ones are nominated for a node that others have taken, both spread ones for the same node.
+    let taken = world.requests(&[("cpu", "1"), ("pods", "10")]);
+    world.snapshot.nodes[0].available = taken;
+    for (pod, node) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+        world.snapshot.pods[pod].nominated = Some(NodeId::at(node));
+    }
+    let plan = world.solve();
+    assert_eq!(plan.places[2], Some(Place::Node(NodeId::at(1))));
+    assert_eq!(plan.places[3], Some(Place::Node(NodeId::at(0))));
+    assert_eq!(placed(&plan), 4);
+    // A node that is being deleted takes nobody.
+    world.snapshot.nodes[1].open = false;
+    assert_ne!(world.solve().places[2], Some(Place::Node(NodeId::at(1))));
 }

@@ -53,6 +53,12 @@ impl<'a> Nodes<'a> {
         node.index() >= self.counting
     }
 
+    /// The nodes that take pods, by the names of their claims.
+    pub(super) fn by_claim(&self) -> HashMap<Box<str>, NodeId, FxBuildHasher> {
+        let counting = self.origins[..self.counting].iter().enumerate();
+        counting.filter_map(|(at, origin)| Some((origin.claim.clone()?, NodeId::at(at)))).collect()
+    }
+
     /// Whether a node has a claim.
     pub(super) fn is_managed(&self, node: NodeId) -> bool {
         self.origins[node.index()].claim.is_some()

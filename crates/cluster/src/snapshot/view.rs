@@ -12,7 +12,7 @@ use crate::objects::{
     CSINode, DaemonSet, Namespace, Node, Objects, PersistentVolume, PersistentVolumeClaim, Pod,
     PodDisruptionBudget, ReplicaSet, ReplicationController, Service, StorageClass,
 };
-use crate::state::{State, Store};
+use crate::state::{State, Store, Watched as _};
 use crate::state_node::{Joined, join};
 
 /// The objects that a snapshot is made of: those of files or those of the state, without a copy.
@@ -60,6 +60,11 @@ impl<'a> View<'a> {
             .named()
             .flat_map(|(name, node)| state.pods_on(name).map(move |pod| (pod.as_ref(), Some(node))));
         unbound.chain(bound).collect()
+    }
+
+    /// The NodeClaim that a pod was nominated for.
+    pub(super) fn nominated(&self, pod: &Pod) -> Option<&'a str> {
+        self.state?.pod_record(&pod.key())?.claim.as_deref()
     }
 
     /// The namespaces that pods are in, some of them perhaps more than once.

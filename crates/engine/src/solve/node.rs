@@ -105,6 +105,30 @@ impl Solver<'_> {
         nodes.drain(kept..position);
         variant.nodes = Some(nodes);
         let node = found?;
+        self.occupy(node, class, guards);
+        Some(node)
+    }
+
+    /// Whether a node takes a pod as things are.
+    pub(super) fn takes(
+        &mut self,
+        node: NodeId,
+        class: &PodClass,
+        variant: &Variant,
+        obeyed: &[GroupId],
+    ) -> bool {
+        let (on_hosts, _) = self.core.by_host(class, variant, obeyed);
+        self.suits(node.index(), variant)
+            && !self.is_closed(node.index())
+            && self.core.topology.allows_host(&on_hosts, HostId(node.0))
+            && matches!(
+                self.core.try_node(class, variant, obeyed, node.index(), &self.nodes[node.index()]),
+                Trial::Fits
+            )
+    }
+
+    /// Puts a pod on a node.
+    pub(super) fn occupy(&mut self, node: NodeId, class: &PodClass, guards: &[GroupId]) {
         self.remember(node);
         let state = &mut self.nodes[node.index()];
         state.available.subtract(&class.requests);
@@ -112,31 +136,31 @@ impl Solver<'_> {
         state.volumes.extend(class.volumes.iter().copied());
         let target = self.core.node_target(node.index());
         self.core.topology.record(&mut self.core.world, class, guards, target);
-        Some(node)
     }
 
     /// The nodes whose labels and taints suit a pod.
     fn nodes_for(&mut self, class: &PodClass, variant: &Variant) -> Vec<u32> {
         let snapshot = self.core.world.snapshot;
         let mut nodes = Vec::new();
-        for (position, node) in snapshot.nodes.iter().enumerate().filter(|(_, node)| node.open) {
-            let hostname = variant.hostname.is_none_or(|id| {
-                let universe = &self.core.world.universe;
-                universe.get(id).has(node.hostname, universe.values(snapshot.keys.hostname))
-            });
-            if hostname
-                && class.requests.fits(self.available_in_truth(position))
-                && self.core.world.tolerates(variant.tolerations, node.taints)
-                && self.core.world.universe.is_compatible(
-                    node.labels,
-                    variant.requirements,
-                    Undefined::Refused,
-                )
-            {
+        for (position, _) in snapshot.nodes.iter().enumerate().filter(|(_, node)| node.open) {
+            if class.requests.fits(self.available_in_truth(position)) && self.suits(position, variant) {
                 nodes.push(u32::try_from(position).expect("fewer than four billion nodes"));
             }
         }
         nodes
+    }
+
+    /// Whether labels and taints of a node suit a pod.
+    fn suits(&mut self, node: usize, variant: &Variant) -> bool {
+        let snapshot = self.core.world.snapshot;
+        let it = &snapshot.nodes[node];
+        let hostname = variant.hostname.is_none_or(|id| {
+            let universe = &self.core.world.universe;
+            universe.get(id).has(it.hostname, universe.values(snapshot.keys.hostname))
+        });
+        hostname
+            && self.core.world.tolerates(variant.tolerations, it.taints)
+            && self.core.world.universe.is_compatible(it.labels, variant.requirements, Undefined::Refused)
     }
 }
 

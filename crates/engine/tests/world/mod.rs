@@ -298,6 +298,7 @@ impl World {
                 created: 0,
                 class,
                 runs: None,
+                nominated: None,
             });
         }
     }

@@ -283,3 +283,18 @@ fn pods_that_are_gone_keep_nobody_away() {
     state.gone(Kind::Pod, &key, None);
     assert_eq!(guards(&state), 0);
 }
+
+#[test]
+fn a_waiting_pod_is_nominated_for_the_node_of_the_claim_it_was_planned_on() {
+    let mut state = two_nodes();
+    let of_waiting = |state: &State| {
+        let built = build(state, &Options::new(Provider::Kwok, &[]), Timestamp::UNIX_EPOCH);
+        let pod = built.snapshot.pods.iter().find(|pod| &*pod.name == "default/waits").unwrap().nominated;
+        pod.map(|node| built.nodes[node.index()].claim.clone().unwrap())
+    };
+    assert_eq!(of_waiting(&state), None);
+    state.record_claim(&Key::new("default", "waits"), "b");
+    assert_eq!(of_waiting(&state).as_deref(), Some("b"));
+    state.record_claim(&Key::new("default", "waits"), "gone");
+    assert_eq!(of_waiting(&state), None);
+}
