@@ -4,9 +4,10 @@
 //! Everything else is the same: API server, scheduler and controllers are the real ones, machines are played by
 //! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created, `QPS` how many requests a second
 //! the controller manager may send (20 unless set, so that 1,000 pods take 50 s to exist), and `RUNS` how often each
-//! controller does it. With `DOWN_TO=70` all deployments are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With `UP_BY=PROGRAM` all
-//! begin that with the same nodes and pods, which that program has made, so that what they save does not depend on
-//! what they launched.
+//! controller does it. With `TIMELINE=1` it prints second by second how many pods and nodes there were. With `DOWN_TO=70`
+//! all deployments are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With
+//! `UP_BY=PROGRAM` all begin that with the same nodes and pods, which that program has made, so that what they save does
+//! not depend on what they launched.
 
 #![expect(clippy::print_stdout, reason = "this is its result")]
 
@@ -26,6 +27,7 @@ use cluster::costs::price_by_labels;
 use cluster::instance_types::kwok;
 use controlplane::{KubeletOptions, NodeSelection, Options};
 use e2e::{Component, ControlPlane, Saved};
+use jiff::Timestamp;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -245,7 +247,42 @@ fn scale_up(cluster: &Cluster, program: &Path, size: Size) -> Result<(Up, Runnin
     let nodes = plane.kubectl(&["get", "nodes", "--output=name"])?.lines().count();
     let (cpu, memory, price) = (processor_time(process)? - idle, memory(process)?, price(plane)?);
     let floor = floor.unwrap_or(seconds);
+    if std::env::var_os("TIMELINE").is_some() {
+        print_timeline(plane)?;
+    }
     Ok((Up { floor, seconds, cpu, memory, nodes, price }, running))
+}
+
+/// Prints how many pods and nodes there were after each second, by the times that the objects themselves bear.
+fn print_timeline(plane: &ControlPlane) -> Result<()> {
+    let list = |kind: &str| -> Result<Vec<Value>> {
+        let list: Value = serde_json::from_str(&plane.kubectl(&["get", kind, "--output=json"])?)?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    };
+    let seconds = |time: &Value| Some(time.as_str()?.parse::<Timestamp>().ok()?.as_second());
+    let became = |object: &Value, condition: &str| {
+        let conditions = object["status"]["conditions"].as_array()?;
+        seconds(&conditions.iter().find(|known| known["type"] == condition)?["lastTransitionTime"])
+    };
+    let (pods, claims, nodes) = (list("pods")?, list("nodeclaims")?, list("nodes")?);
+    let created = |objects: &[Value]| -> Vec<i64> {
+        objects.iter().filter_map(|object| seconds(&object["metadata"]["creationTimestamp"])).collect()
+    };
+    let times = [
+        created(&pods),
+        created(&claims),
+        nodes.iter().filter_map(|node| became(node, "Ready")).collect(),
+        pods.iter().filter_map(|pod| became(pod, "PodScheduled")).collect(),
+        pods.iter().filter_map(|pod| became(pod, "Ready")).collect(),
+    ];
+    let begin = times[0].iter().min().copied().unwrap_or_default();
+    let end = times.iter().flatten().max().copied().unwrap_or_default();
+    println!("second: pods, claims, ready nodes, bound pods, running pods");
+    for second in begin..=end {
+        let counts = times.iter().map(|times| times.iter().filter(|time| **time <= second).count().to_string());
+        println!("{:>4}: {}", second - begin, counts.collect::<Vec<_>>().join(" "));
+    }
+    Ok(())
 }
 
 /// Scales all deployments to a part and lets the controller consolidate.
