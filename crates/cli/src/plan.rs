@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .ignored
         .iter()
         .filter(|ignored| ignored.kind == "Pod" && ignored.reason.is_rejection())
-        .map(|ignored| (warnings::object_name(ignored), ignored.reason.to_string()));
+        .map(|ignored| (warnings::object_name(ignored), ignored.reason.sentence()));
     let report = Report::new(&built.snapshot, plan, rejected, timings);
     let pending = !report.errors.is_empty();
     crate::print(&render(args, &report)?)?;

@@ -60,7 +60,7 @@ fn the_example_is_planned_and_what_does_not_fit_is_explained() {
         "{text}"
     );
     assert!(
-        text.contains("1 pod stays pending:\n  default/giant: no instance type has enough resources"),
+        text.contains("1 pod stays pending:\n  default/giant: NodePool default: the pod asks for "),
         "{text}"
     );
     assert!(
@@ -104,7 +104,10 @@ fn one_pod_can_be_explained() {
         "{text}"
     );
     let text = String::from_utf8(plan(&cluster, &["--explain", "default/giant"]).stdout).expect("text");
-    assert!(text.starts_with("default/giant stays pending: no instance type has enough resources"), "{text}");
+    assert!(
+        text.starts_with("default/giant stays pending: NodePool default: the pod asks for 999 CPU, and "),
+        "{text}"
+    );
     let output = plan(&cluster, &["--explain", "web"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(

@@ -6,6 +6,7 @@ use std::fmt;
 use api::validation::Errors;
 use api::validation::node_pool::NodePoolError;
 use api::validation::pod::PodError;
+use api::validation::requirement::RequirementError;
 
 use crate::volumes::VolumeError;
 
@@ -107,6 +108,18 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Why a pod was left out, as a sentence for users with what would help.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Rejected(rejections) => {
+                let texts: Vec<String> = rejections.iter().map(Rejection::sentence).collect();
+                texts.join(". ")
+            }
+            Self::Volume(error) => error.sentence(),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether the pod gets an event: not if it wants no node of ours, or waits for something else.
     pub fn is_event(&self) -> bool {
         match self {
@@ -164,6 +177,29 @@ pub enum Rejection {
     /// A volume cannot be used.
     #[error(transparent)]
     Volume(#[from] VolumeError),
+}
+
+impl Rejection {
+    fn sentence(&self) -> String {
+        match self {
+            Self::OptedOut => {
+                "the pod asks for a node without the label karpenter.sh/nodepool, which Karpenter does not \
+                               launch; remove that from the pod"
+                    .to_owned()
+            }
+            Self::NodeRule(PodError::Requirement(RequirementError::Restricted(restricted))) => format!(
+                "the pod asks for the label {}, which nobody can ask of a new node; select nodes by a well-known label \
+                 or by one of your own",
+                restricted.key
+            ),
+            Self::NodeRule(PodError::MatchFields) => {
+                "the pod's node affinity has matchFields, which new nodes cannot match; use matchExpressions"
+                    .to_owned()
+            }
+            Self::NodeRule(error) => format!("{error}; correct the pod's node affinity"),
+            Self::Volume(error) => error.sentence(),
+        }
+    }
 }
 
 fn joined(rejections: &[Rejection]) -> String {

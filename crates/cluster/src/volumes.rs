@@ -36,12 +36,24 @@ pub struct Unsupported {
 pub struct VolumeError {
     message: String,
     about: BTreeMap<&'static str, String>,
+    /// What would help.
+    help: &'static str,
 }
 
 impl VolumeError {
-    fn new(message: impl Into<String>, about: &[(&'static str, &str)]) -> Self {
+    fn new(message: impl Into<String>, about: &[(&'static str, &str)], help: &'static str) -> Self {
         let about = about.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Self { message: message.into(), about }
+        Self { message: message.into(), about, help }
+    }
+
+    /// The same as a sentence for users, with what would help. What was being done at the time does not help them.
+    pub fn sentence(&self) -> String {
+        let message = self.message.rsplit_once(", ").map_or(&*self.message, |(_, message)| message);
+        let is_new = |(_, value): &(&&str, &String)| !value.is_empty() && !message.contains(value.as_str());
+        let about: Vec<String> =
+            self.about.iter().filter(is_new).map(|(name, value)| format!("{name} {value}")).collect();
+        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+        format!("{message}{about}; {}", self.help)
     }
 }
 
@@ -96,7 +108,7 @@ impl<'a> Volumes<'a> {
         found.ok_or_else(|| {
             let message =
                 format!("getting persistent volume claim, PersistentVolumeClaim {name:?} not found");
-            VolumeError::new(message, &[("PersistentVolumeClaim", &name)])
+            VolumeError::new(message, &[("PersistentVolumeClaim", &name)], "create it")
         })
     }
 
@@ -109,15 +121,16 @@ impl<'a> Volumes<'a> {
         let key = format!("{}/{}", claim.metadata.namespace(), claim.metadata.name);
         let (volume, class) = (&*claim.spec.volume_name, &*claim.spec.storage_class_name);
         let claim_and_class = [("PersistentVolumeClaim", key.as_str()), ("StorageClass", class)];
-        let about_class = |message: &str| VolumeError::new(message, &claim_and_class);
+        let about_class = |message: &str| VolumeError::new(message, &claim_and_class, "correct the claim");
         if claim.metadata.is_deleting() {
             let about = &[("PersistentVolumeClaim", key.as_str())];
-            return Err(VolumeError::new("persistentvolumeclaim is being deleted", about));
+            return Err(VolumeError::new("persistentvolumeclaim is being deleted", about, "create it anew"));
         }
         if &*claim.status.phase == "Lost" {
             return Err(VolumeError::new(
                 "persistentvolumeclaim bound to non-existent persistentvolume",
                 &[("PersistentVolumeClaim", &key), ("PersistentVolume", volume)],
+                "create the claim anew",
             ));
         }
         if !volume.is_empty() {
@@ -137,7 +150,11 @@ impl<'a> Volumes<'a> {
         let driver = self.driver(claim).unwrap_or_default();
         if self.unsupported.provisioners.contains(driver) {
             let about = [claim_and_class[0], claim_and_class[1], ("Provisioner", driver)];
-            return Err(VolumeError::new("failed to validate pvc, provisioner is not supported", &about));
+            return Err(VolumeError::new(
+                "failed to validate pvc, provisioner is not supported",
+                &about,
+                "use another StorageClass",
+            ));
         }
         Ok(())
     }
@@ -149,10 +166,18 @@ impl<'a> Volumes<'a> {
     ) -> Result<(), VolumeError> {
         let name = &*claim.spec.volume_name;
         let Some(volume) = self.persistent.get(name) else {
-            return Err(VolumeError::new(format!("failed to validate pvc, {}", missing_volume(name)), about));
+            return Err(VolumeError::new(
+                format!("failed to validate pvc, {}", missing_volume(name)),
+                about,
+                "create it, or the claim anew",
+            ));
         };
         if volume.metadata.is_deleting() {
-            return Err(VolumeError::new("failed to validate pvc, persistentvolume is being deleted", about));
+            return Err(VolumeError::new(
+                "failed to validate pvc, persistentvolume is being deleted",
+                about,
+                "create the claim anew",
+            ));
         }
         if claim.metadata.annotations.get(BIND_COMPLETED).is_none() {
             return Err(VolumeError::new(
@@ -162,6 +187,7 @@ impl<'a> Volumes<'a> {
                     ("PersistentVolumeClaim", &claim.metadata.name),
                     ("PersistentVolume", name),
                 ],
+                "wait until it is bound",
             ));
         }
         Ok(())
@@ -174,7 +200,7 @@ impl<'a> Volumes<'a> {
     ) -> Result<(), VolumeError> {
         if &*class.volume_binding_mode == "Immediate" {
             let message = "failed to validate pvc, pvc with immediate volume binding mode must be bound";
-            return Err(VolumeError::new(message, about));
+            return Err(VolumeError::new(message, about, "wait until it is bound"));
         }
         let mut keys = class.allowed_topologies.iter().flat_map(|term| &term.match_label_expressions);
         let wrong = keys.find(|expression| self.unsupported.topology_keys.contains(&expression.key));
@@ -182,7 +208,7 @@ impl<'a> Volumes<'a> {
             let mut about = about.to_vec();
             about.push(("TopologyKey", &expression.key));
             let message = "failed to validate pvc, storage class uses unsupported topology key";
-            Err(VolumeError::new(message, &about))
+            Err(VolumeError::new(message, &about, "use another StorageClass"))
         })
     }
 
@@ -212,7 +238,7 @@ impl<'a> Volumes<'a> {
                     "getting existing requirements, getting persistent volume, {}",
                     missing_volume(volume)
                 );
-                VolumeError::new(message, &[("PersistentVolume", volume)])
+                VolumeError::new(message, &[("PersistentVolume", volume)], "create it, or the claim anew")
             })?;
             return Ok(volume_alternatives(found));
         }
@@ -223,6 +249,7 @@ impl<'a> Volumes<'a> {
             VolumeError::new(
                 format!("getting storage class, {}", missing_class(class)),
                 &[("StorageClass", class)],
+                "create it",
             )
         })?;
         Ok(class_alternatives(found))

@@ -238,7 +238,7 @@ fn limits_hold_whatever_the_cloud_chooses() {
             let Some(catalogue) = pool.catalogue else { continue };
             let types = &built.snapshot.catalogues[catalogue.index()].types;
             let claims = plan.claims.iter().filter(|claim| claim.pool.index() == number);
-            for Limit { resource, remaining } in &pool.limits {
+            for Limit { resource, remaining, .. } in &pool.limits {
                 let most = |claim: &PlannedClaim| {
                     let amounts = claim.types.iter().map(|type_| types[*type_].capacity.get(*resource));
                     if *resource == ResourceId::NODES {

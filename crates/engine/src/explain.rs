@@ -4,6 +4,8 @@
 //! ```text
 //! default: 1340 types → kubernetes.io/arch 944 → topology.kubernetes.io/zone 800 → fits 12 → available 0
 //! ```
+//!
+//! A funnel ends in zero: the last step is what the pool refused the pod for.
 
 use std::sync::Arc;
 
@@ -13,7 +15,8 @@ use crate::mask::Mask;
 use crate::model::{ClassId, PodClass, PoolId, Snapshot};
 use crate::resources::Amounts;
 use crate::solve::template::{Template, node_alternatives};
-use crate::universe::SetId;
+use crate::solve::{PoolFailure, Unusable};
+use crate::universe::{Incompatible, SetId, Universe};
 use crate::world::World;
 
 /// How many types of a pool are left after each thing asked of them.
@@ -38,6 +41,43 @@ pub enum Step {
     Fits,
     /// To be for sale at present where the pod may run.
     Available,
+    /// To be of a pool whose taints the pod tolerates.
+    Taints,
+    /// To be where the pod's volumes can be attached.
+    Volumes,
+    /// To attach as many volumes as the pod has.
+    VolumeLimits,
+    /// To leave the ports of the host to the pod that it needs.
+    HostPorts,
+    /// To be where topology rules let the pod go.
+    Topology,
+    /// To be within the limits of the pool.
+    Limits,
+    /// To leave as much choice as the pool demands.
+    MinValues,
+    /// To have a capacity reservation that is free.
+    Reservations,
+}
+
+impl Step {
+    /// The test at which a pool has refused a pod.
+    fn of(failure: &PoolFailure, hostname: KeyId) -> Self {
+        match failure {
+            PoolFailure::Taints(_) => Self::Taints,
+            PoolFailure::VolumeLimit(_) => Self::VolumeLimits,
+            PoolFailure::Requirements(conflict) => Self::Label(match &conflict.reason {
+                Incompatible::Undefined(key) => *key,
+                Incompatible::Conflicts(keys) => keys.first().copied().unwrap_or(hostname),
+            }),
+            PoolFailure::Volumes(_) => Self::Volumes,
+            PoolFailure::Topology(_) | PoolFailure::TopologyConflict(_) => Self::Topology,
+            // What has labels, room and an offering has no port to give.
+            PoolFailure::Types(_) => Self::HostPorts,
+            PoolFailure::NodeLimit(_) | PoolFailure::Limits(_) | PoolFailure::LimitsUnsettled => Self::Limits,
+            PoolFailure::MinValues(_) | PoolFailure::Truncated(_) => Self::MinValues,
+            PoolFailure::Reserved(_) => Self::Reservations,
+        }
+    }
 }
 
 /// The type that came nearest.
@@ -49,49 +89,97 @@ pub struct NearestMiss {
     pub lacks: Option<(ResourceId, i64)>,
 }
 
-/// Explains failures of one snapshot.
+/// Explains failures of one plan.
 pub struct Explainer<'a> {
-    world: World<'a>,
+    pub(crate) world: World<'a>,
+    /// The catalogues, prepared when one is first looked into.
     compiled: Vec<Compiled>,
 }
 
 impl<'a> Explainer<'a> {
-    /// Prepares the catalogues of a snapshot.
-    pub fn new(snapshot: &'a Snapshot) -> Self {
-        let world = World::new(snapshot);
-        let compiled = snapshot
-            .catalogues
-            .iter()
-            .map(|catalogue| Compiled::new(Arc::clone(catalogue), &world.universe, &snapshot.resources))
-            .collect();
-        Self { world, compiled }
+    /// Explains a plan for a snapshot. `universe` is the plan's.
+    pub fn new(snapshot: &'a Snapshot, universe: &Universe) -> Self {
+        let mut world = World::new(snapshot);
+        world.universe = universe.clone();
+        Self { world, compiled: Vec::new() }
     }
 
-    /// How the types of a pool fall away for a pod that has dropped all its wishes.
-    pub fn funnel(&mut self, pool: PoolId, class: ClassId) -> Option<Funnel> {
-        let snapshot = self.world.snapshot;
-        let (it, class) = (&snapshot.pools[pool.index()], &snapshot.classes[class.index()]);
-        let catalogue = it.catalogue?;
-        let asked = self.asked(it.requirements, class);
-        let daemons =
-            Template::new(pool, it, &mut self.compiled, &mut self.world, true).ok().map(|t| t.daemons);
-        let compiled = &mut self.compiled[catalogue.index()];
-        let mut rows = Mask::full(compiled.row_count());
-        let mut steps = vec![(Step::Exists, compiled.types().len())];
-        let mut keys: Vec<(KeyId, SetId)> = Vec::new();
-        for (key, id) in self.world.universe.entries(asked).to_vec() {
-            let requirement = self.world.universe.get(id).clone();
-            keys.push((key, self.world.universe.set([(key, requirement)])));
+    /// The requirements that explanations speak of.
+    pub fn universe(&self) -> &Universe {
+        &self.world.universe
+    }
+
+    pub(crate) fn compiled(&mut self) -> (&mut [Compiled], &mut World<'a>) {
+        let Self { world, compiled } = self;
+        if compiled.is_empty() {
+            let catalogues = world.snapshot.catalogues.iter();
+            compiled.extend(catalogues.map(|catalogue| {
+                Compiled::new(Arc::clone(catalogue), &world.universe, &world.snapshot.resources)
+            }));
         }
-        keys.sort_by(|a, b| self.world.universe.key_name(a.0).cmp(self.world.universe.key_name(b.0)));
+        (compiled, world)
+    }
+
+    /// The template of a pool, its demand for choice lowered to what there is.
+    pub(crate) fn template(&mut self, pool: PoolId) -> Option<Template> {
+        let (compiled, world) = self.compiled();
+        Template::new(pool, &world.snapshot.pools[pool.index()], compiled, world, true).ok()
+    }
+
+    /// How the types of a pool fall away for a pod that has dropped all its wishes and that the pool has refused.
+    pub fn funnel(&mut self, pool: PoolId, class: ClassId, failure: &PoolFailure) -> Option<Funnel> {
+        let snapshot = self.world.snapshot;
+        let class = &snapshot.classes[class.index()];
+        let asked = match failure {
+            PoolFailure::Types(failure) => failure.requirements,
+            _ => {
+                let pod = self.asked(class);
+                self.world.universe.intersect(snapshot.pools[pool.index()].requirements, pod)
+            }
+        };
+        let last = Step::of(failure, snapshot.keys.hostname);
+        self.fall_away(pool, asked, Some(class), last)
+    }
+
+    /// How the types fall away of a pool that nothing can be launched for.
+    pub fn funnel_of_unusable(&mut self, unusable: &Unusable) -> Option<Funnel> {
+        let asked = self.world.snapshot.pools[unusable.pool.index()].requirements;
+        let last = if unusable.min_values.is_empty() { Step::Available } else { Step::MinValues };
+        self.fall_away(unusable.pool, asked, None, last)
+    }
+
+    fn fall_away(
+        &mut self,
+        pool: PoolId,
+        asked: SetId,
+        class: Option<&PodClass>,
+        last: Step,
+    ) -> Option<Funnel> {
+        let catalogue = self.world.snapshot.pools[pool.index()].catalogue?;
+        let daemons = self.template(pool).map(|template| template.daemons);
+        let (compiled, world) = self.compiled();
+        let compiled = &mut compiled[catalogue.index()];
+        let mut steps = vec![(Step::Exists, compiled.types().len())];
+        if last == Step::Taints {
+            steps.push((last, 0));
+            return Some(Funnel { pool, steps, nearest: None });
+        }
+        let mut rows = Mask::full(compiled.row_count());
+        let mut keys: Vec<(KeyId, SetId)> = Vec::new();
+        for (key, id) in world.universe.entries(asked).to_vec() {
+            let requirement = world.universe.get(id).clone();
+            keys.push((key, world.universe.set([(key, requirement)])));
+        }
+        keys.sort_by(|a, b| world.universe.key_name(a.0).cmp(world.universe.key_name(b.0)));
         for (key, set) in keys {
             let before = rows.count();
-            rows.and(&compiled.meeting(set, &self.world.universe));
+            rows.and(&compiled.meeting(set, &world.universe));
             if rows.count() != before {
                 steps.push((Step::Label(key), compiled.types_of(&rows).len()));
             }
         }
         let meeting = rows.clone();
+        let requests = class.map_or_else(Amounts::default, |class| class.requests.clone());
         let mut fitting = Mask::empty(compiled.row_count());
         let mut least_overhead: Option<Amounts> = None;
         for group in daemons.iter().flat_map(|groups| groups.iter()) {
@@ -100,7 +188,7 @@ impl<'a> Explainer<'a> {
             if of_group.is_empty() {
                 continue;
             }
-            let mut total = class.requests.clone();
+            let mut total = requests.clone();
             total.add(&group.overhead);
             compiled.keep_fitting(&mut of_group, &total);
             fitting.or(&of_group);
@@ -108,24 +196,31 @@ impl<'a> Explainer<'a> {
         }
         if daemons.is_none() {
             fitting = rows.clone();
-            compiled.keep_fitting(&mut fitting, &class.requests);
+            compiled.keep_fitting(&mut fitting, &requests);
         }
-        steps.push((Step::Fits, compiled.types_of(&fitting).len()));
-        let mut available = compiled.offered(asked, &mut self.world.universe);
+        if class.is_some() {
+            steps.push((Step::Fits, compiled.types_of(&fitting).len()));
+        }
+        let mut available = compiled.offered(asked, &mut world.universe);
         available.and(&fitting);
         steps.push((Step::Available, compiled.types_of(&available).len()));
-        let mut wanted = class.requests.clone();
+        let mut wanted = requests;
         wanted.add(&least_overhead.unwrap_or_default());
         let nearest = nearest_miss(compiled, &meeting, &fitting, &available, &wanted);
+        // What is asked after nothing is left says nothing.
+        let end = steps.iter().position(|(_, left)| *left == 0).map_or(steps.len(), |zero| zero + 1);
+        steps.truncate(end);
+        if steps.last().is_some_and(|(_, left)| *left > 0) {
+            steps.push((last, 0));
+        }
         Some(Funnel { pool, steps, nearest })
     }
 
-    /// What pool and pod together ask of labels; of several alternatives the pod's last counts.
-    fn asked(&mut self, pool: SetId, class: &PodClass) -> SetId {
+    /// What a pod asks of labels, the host name left out; of several alternatives the last counts.
+    pub(crate) fn asked(&mut self, class: &PodClass) -> SetId {
         let alternatives = node_alternatives(class.node_selector, &class.required_terms, &mut self.world);
         let last = alternatives.last().copied().unwrap_or(SetId::EMPTY);
-        let pod = self.world.universe.without(last, self.world.snapshot.keys.hostname);
-        self.world.universe.intersect(pool, pod)
+        self.world.universe.without(last, self.world.snapshot.keys.hostname)
     }
 }
 

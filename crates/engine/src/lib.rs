@@ -9,6 +9,7 @@ pub mod model;
 pub mod options;
 pub mod requirement;
 pub mod resources;
+pub mod scheduling_error;
 pub mod solve;
 pub mod text;
 pub mod tolerate;

@@ -85,6 +85,8 @@ pub struct Snapshot {
     pub catalogues: Vec<Arc<Catalogue>>,
     /// Pools that may get new nodes, highest weight first, then by name backwards.
     pub pools: Vec<Pool>,
+    /// Pools that may not, in the same order.
+    pub unused_pools: Vec<UnusedPool>,
     /// Nodes, initialised ones first, then by name.
     pub nodes: Vec<Node>,
     /// Shapes of pods.
@@ -320,8 +322,36 @@ pub struct Pool {
 pub struct Limit {
     /// Of what.
     pub resource: ResourceId,
+    /// How much the pool may have.
+    pub bound: i64,
     /// What is left of it.
     pub remaining: i64,
+}
+
+/// A pool that gets no new nodes. Nothing is decided about it; those who wait for a node want to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusedPool {
+    /// Its name.
+    pub name: Box<str>,
+    /// Why it gets none.
+    pub why: Unused,
+}
+
+/// Why a pool gets no new nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unused {
+    /// It is not ready; with what its status says about that.
+    NotReady(Option<Box<str>>),
+    /// Something in it is wrong; with what.
+    Invalid(Box<str>),
+    /// It is being deleted.
+    Deleting,
+    /// Its instance types are not known.
+    NoInstanceTypes,
+    /// It belongs to another provider; with the group and kind of its NodeClass.
+    OtherProvider(Box<str>),
+    /// It has a fixed number of nodes.
+    Static,
 }
 
 /// A node that exists or is on its way.

@@ -36,7 +36,8 @@ use crate::world::World;
 
 pub use cheaper::{Bargain, Dear};
 pub use failure::{
-    Conflict, Failure, Flags, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
+    Conflict, Failure, Flags, LimitShortage, PoolFailure, ReservedFailure, Scarce, TopologyFailure,
+    TypeFailure, VolumeExcess,
 };
 pub use finish::{Plan, PlannedClaim, Unusable};
 pub use simulation::{Answer, Question, Simulation};

@@ -9,7 +9,7 @@ use crate::model::Snapshot;
 use crate::requirement::Requirement;
 use crate::resources::{self, Amounts};
 use crate::solve::{
-    Conflict, Failure, PoolFailure, ReservedFailure, TopologyFailure, TypeFailure, VolumeExcess,
+    Conflict, Failure, PoolFailure, ReservedFailure, Scarce, TopologyFailure, TypeFailure, VolumeExcess,
 };
 use crate::universe::{Incompatible, RequirementId, SetId, Universe};
 
@@ -45,8 +45,8 @@ impl Texts<'_> {
 
     fn pool_failure(&self, pool: &str, failure: &PoolFailure) -> String {
         match failure {
-            PoolFailure::NodeLimit => format!("node limits have been exhausted for nodepool (NodePool={pool})"),
-            PoolFailure::Limits => {
+            PoolFailure::NodeLimit(_) => format!("node limits have been exhausted for nodepool (NodePool={pool})"),
+            PoolFailure::Limits(_) => {
                 format!("all available instance types exceed limits for nodepool (NodePool={pool})")
             }
             PoolFailure::LimitsUnsettled => format!(
@@ -69,10 +69,10 @@ impl Texts<'_> {
             PoolFailure::Topology(failure) => self.topology(failure),
             PoolFailure::TopologyConflict(conflict) => self.conflict(conflict),
             PoolFailure::Types(failure) => self.types(failure),
-            PoolFailure::MinValues(keys) => self.min_values(keys),
-            PoolFailure::Truncated(keys) => format!(
+            PoolFailure::MinValues(scarce) => self.min_values(scarce),
+            PoolFailure::Truncated(scarce) => format!(
                 "pod didn’t schedule because NodePool couldn’t meet minValues requirements, validating minValues, {} (NodePool={pool})",
-                self.min_values(keys)
+                self.min_values(scarce)
             ),
             PoolFailure::Reserved(failure) => match failure {
                 ReservedFailure::Taken => "one or more instance types with compatible reserved offerings are available, but could not be reserved",
@@ -84,8 +84,8 @@ impl Texts<'_> {
         }
     }
 
-    fn min_values(&self, keys: &[KeyId]) -> String {
-        let mut names: Vec<&str> = keys.iter().map(|key| self.universe.key_name(*key)).collect();
+    fn min_values(&self, scarce: &[Scarce]) -> String {
+        let mut names: Vec<&str> = scarce.iter().map(|it| self.universe.key_name(it.key)).collect();
         names.sort_unstable();
         format!("minValues requirement is not met for label(s) (label(s)=[{}])", names.join(" "))
     }

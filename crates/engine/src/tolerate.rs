@@ -33,13 +33,20 @@ impl Toleration {
     }
 }
 
+impl Effect {
+    /// The effect's name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+        }
+    }
+}
+
 impl std::fmt::Display for Taint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let effect = match self.effect {
-            Effect::NoSchedule => "NoSchedule",
-            Effect::PreferNoSchedule => "PreferNoSchedule",
-            Effect::NoExecute => "NoExecute",
-        };
+        let effect = self.effect.as_str();
         if self.value.is_empty() {
             write!(f, "{}:{effect}", self.key)
         } else {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use engine::explain::{Explainer, Funnel, Step};
-use engine::model::{ClassId, PodId, PoolId, Snapshot};
-use engine::solve::{Place, Plan, PlannedClaim};
-use engine::text::Texts;
+use engine::explain::{Funnel, Step};
+use engine::model::{ClassId, PodId, Snapshot};
+use engine::scheduling_error::SchedulingErrors;
+use engine::solve::{Failure, Place, Plan, PlannedClaim, Unusable};
 use engine::universe::Universe;
 use engine::written::Written;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(crate) struct Report {
     pub(crate) new_node_claims: Vec<ClaimReport>,
     /// Pods by the node they go to.
     pub(crate) existing: BTreeMap<String, Vec<String>>,
-    /// Why a pod stays pending, in upstream's words.
+    /// Why a pod stays pending, in the words of its events.
     pub(crate) errors: BTreeMap<String, String>,
     /// Where the types of each pool fall away for a pod that stays pending.
     pub(crate) reasons: BTreeMap<String, Vec<PoolReason>>,
@@ -135,18 +135,18 @@ impl Report {
         }
         let mut errors: BTreeMap<String, String> = ignored.into_iter().collect();
         let mut reasons = BTreeMap::new();
-        let mut explainer = Explainer::new(snapshot);
-        // Pods of one class fail alike, so their funnels are worked out once.
-        let mut known: BTreeMap<ClassId, Vec<PoolReason>> = BTreeMap::new();
-        let texts = Texts { snapshot, universe: &plan.universe };
-        let mut written: BTreeMap<ClassId, String> = BTreeMap::new();
+        let mut sentences = SchedulingErrors::new(snapshot, &plan.universe, &plan.unusable);
+        // Pods of one class fail alike, so that it is worked out once.
+        let mut known: BTreeMap<ClassId, (String, Vec<PoolReason>)> = BTreeMap::new();
         for (position, failure) in plan.failures.iter().enumerate() {
             let Some(failure) = failure else { continue };
             let class = snapshot.pods[position].class;
             let name = pod_name(snapshot, PodId::at(position));
-            let error = written.entry(class).or_insert_with(|| texts.failure(failure));
+            let (error, pools) = known.entry(class).or_insert_with(|| {
+                let pools = pool_reasons(snapshot, &mut sentences, class, failure, &plan.unusable);
+                (sentences.sentence(class, failure), pools)
+            });
             errors.insert(name.clone(), error.clone());
-            let pools = known.entry(class).or_insert_with(|| pool_reasons(snapshot, &mut explainer, class));
             reasons.insert(name, pools.clone());
         }
         let claims = std::mem::take(&mut plan.claims);
@@ -217,19 +217,40 @@ fn claim_report(snapshot: &Snapshot, universe: &mut Universe, claim: &PlannedCla
     }
 }
 
-fn pool_reasons(snapshot: &Snapshot, explainer: &mut Explainer<'_>, class: ClassId) -> Vec<PoolReason> {
-    let funnels = (0..snapshot.pools.len()).filter_map(|pool| explainer.funnel(PoolId::at(pool), class));
-    funnels.map(|funnel| pool_reason(snapshot, &funnel)).collect()
+/// Where the types fall away of all pools that were tried, and of those that nothing can be launched for.
+fn pool_reasons(
+    snapshot: &Snapshot,
+    sentences: &mut SchedulingErrors<'_>,
+    class: ClassId,
+    failure: &Failure,
+    unusable: &[Unusable],
+) -> Vec<PoolReason> {
+    let explainer = sentences.explainer();
+    let refused = if let Failure::Pools(refused) = failure { &**refused } else { &[] };
+    let mut funnels: Vec<Funnel> =
+        refused.iter().filter_map(|(pool, failure)| explainer.funnel(*pool, class, failure)).collect();
+    if *failure != Failure::NeedsDevices {
+        funnels.extend(unusable.iter().filter_map(|unusable| explainer.funnel_of_unusable(unusable)));
+    }
+    funnels.iter().map(|funnel| pool_reason(snapshot, explainer.universe(), funnel)).collect()
 }
 
-fn pool_reason(snapshot: &Snapshot, funnel: &Funnel) -> PoolReason {
+fn pool_reason(snapshot: &Snapshot, universe: &Universe, funnel: &Funnel) -> PoolReason {
     let pool = &snapshot.pools[funnel.pool.index()];
     let steps = funnel.steps.iter().map(|(step, left)| StepReport {
         step: match step {
             Step::Exists => "types".to_owned(),
-            Step::Label(key) => snapshot.universe.key_name(*key).to_owned(),
+            Step::Label(key) => universe.key_name(*key).to_owned(),
             Step::Fits => "fits".to_owned(),
             Step::Available => "available".to_owned(),
+            Step::Taints => "taints".to_owned(),
+            Step::Volumes => "volumes".to_owned(),
+            Step::VolumeLimits => "volume limits".to_owned(),
+            Step::HostPorts => "host ports".to_owned(),
+            Step::Topology => "topology".to_owned(),
+            Step::Limits => "limits".to_owned(),
+            Step::MinValues => "minValues".to_owned(),
+            Step::Reservations => "reservations".to_owned(),
         },
         left: *left,
     });

@@ -32,7 +32,11 @@ struct Alike {
 fn new_nodes(text: &mut String, report: &Report) {
     let claims = &report.new_node_claims;
     if claims.is_empty() {
-        text.push_str("No new nodes are needed.\n");
+        let pending = counted_verb(report.errors.len(), "pod", "stays", "stay");
+        let _ = match report.errors.len() {
+            0 => writeln!(text, "No new nodes are needed."),
+            _ => writeln!(text, "No node can be launched: {pending} pending."),
+        };
         return;
     }
     // Nodes that look alike are one line.
@@ -102,7 +106,11 @@ fn pending_pods(text: &mut String, report: &Report) {
     if report.errors.is_empty() {
         return;
     }
-    let _ = writeln!(text, "\n{} pending:", counted_verb(report.errors.len(), "pod", "stays", "stay"));
+    text.push('\n');
+    // Where nothing can be launched, that is said already.
+    if !report.new_node_claims.is_empty() {
+        let _ = writeln!(text, "{} pending:", counted_verb(report.errors.len(), "pod", "stays", "stay"));
+    }
     let mut by_reason: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
     for (pod, error) in &report.errors {
         by_reason.entry(error).or_default().push(pod);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::names::{conditions, labels, resources};
 use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
-use api::shared::{ConditionStatus, Operator};
+use api::shared::{Condition, ConditionStatus, Operator};
 use api::validation::node_pool;
-use engine::model::{Limit, Pool};
+use engine::model::{Limit, Pool, Unused, UnusedPool};
 use engine::resources::{Amounts, capacity};
 use units::{Format, Quantity, Resources};
 
@@ -33,6 +33,8 @@ impl<'a> Builder<'a> {
             match checked.and_then(|()| self.pool(pool, used.get(name(pool)))) {
                 Ok(converted) => self.tables.snapshot.pools.push(converted),
                 Err(reason) => {
+                    let unused = unused(pool, &reason).map(|why| UnusedPool { name: name(pool).into(), why });
+                    self.tables.snapshot.unused_pools.extend(unused);
                     let name = name(pool).into();
                     self.ignored.push(Ignored { kind: "NodePool", namespace: None, name, reason });
                 }
@@ -53,7 +55,7 @@ impl<'a> Builder<'a> {
             let ready = known.iter().find(|condition| condition.type_ == conditions::READY);
             if ready.is_none_or(|ready| ready.status != ConditionStatus::True) {
                 let message = ready.map(|ready| ready.message.clone()).filter(|text| !text.is_empty());
-                return Err(Reason::NotReady(message));
+                return Err(Reason::NotReady(unhealthy(pool).map(message_of).or(message)));
             }
         }
         if pool.metadata.deletion_timestamp.is_some() { Err(Reason::Deleting) } else { Ok(()) }
@@ -83,8 +85,8 @@ impl<'a> Builder<'a> {
         for (resource, limit) in pool.spec.limits.iter().flatten() {
             let resource = self.tables.resource(resource)?;
             let used = used.map_or(0, |used| used.get(resource));
-            let remaining = capacity(resource, *limit).saturating_sub(used);
-            limits.push(Limit { resource, remaining });
+            let bound = capacity(resource, *limit);
+            limits.push(Limit { resource, bound, remaining: bound.saturating_sub(used) });
         }
         Ok(Pool {
             name: name(pool).into(),
@@ -151,6 +153,40 @@ fn most(claim: &NodeClaim, types: &[InstanceType]) -> Resources {
     }
     most.set(resources::NODES, Quantity::from_units(1, Format::DecimalSi));
     most
+}
+
+/// Why a pool gets no new nodes, for those who wait for one. One whose name is taken is not told apart from the other.
+fn unused(pool: &NodePool, reason: &Reason) -> Option<Unused> {
+    Some(match reason {
+        Reason::Duplicate { .. } => return None,
+        Reason::Static => Unused::Static,
+        Reason::Deleting => Unused::Deleting,
+        Reason::NoInstanceTypes => Unused::NoInstanceTypes,
+        Reason::OtherProvider { found, .. } => Unused::OtherProvider(found.as_str().into()),
+        Reason::NotReady(message) => match unhealthy(pool) {
+            Some(condition) if condition.type_ == conditions::node_pool::VALIDATION_SUCCEEDED => {
+                Unused::Invalid(message_of(condition).into())
+            }
+            _ => Unused::NotReady(message.as_deref().map(Into::into)),
+        },
+        other => Unused::Invalid(other.to_string().into()),
+    })
+}
+
+/// The first condition that keeps a pool from being ready; `Ready` itself only says which it is.
+fn unhealthy(pool: &NodePool) -> Option<&Condition> {
+    let known = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let of = |type_: &&str| known.iter().find(|condition| condition.type_ == **type_);
+    conditions::node_pool::DEPENDENTS.iter().filter_map(of).find(|it| it.status == ConditionStatus::False)
+}
+
+fn message_of(condition: &Condition) -> String {
+    let Condition { type_, reason, message, .. } = condition;
+    if message.is_empty() || message == reason {
+        format!("{type_} is False ({reason})")
+    } else {
+        message.clone()
+    }
 }
 
 fn name(pool: &NodePool) -> &str {

@@ -195,13 +195,18 @@ impl Solver<'_> {
             return reason;
         }
         let mut claim = self.new_claim(template);
-        if let Err(refusal) = self.core.admit(&claim, index, pod, true) {
-            return *refusal.into_reason();
-        }
-        match self.begin_within_limits(&mut claim, true) {
+        let unlimited = match self.core.admit(&claim, index, pod, true) {
+            Ok(change) => change,
+            Err(refusal) => return *refusal.into_reason(),
+        };
+        match self.begin_within_limits(&mut claim, true).map_err(|reason| *reason) {
             Ok(()) if self.core.admit(&claim, index, pod, true).is_ok() => PoolFailure::LimitsUnsettled,
-            Ok(()) => PoolFailure::Limits,
-            Err(reason) => *reason,
+            Err(reason @ PoolFailure::NodeLimit(_)) => reason,
+            Ok(()) | Err(_) => {
+                let Change { requirements, rows, reservations, .. } = unlimited;
+                let claim = Claim { requirements, rows, reservations, ..claim };
+                PoolFailure::Limits(self.limit_shortages(&claim))
+            }
         }
     }
 
@@ -409,8 +414,8 @@ impl Core<'_> {
         let unmet = min_values::unmet(narrowed, &kept, compiled, &self.world.universe);
         if !unmet.is_empty() {
             if !(new && self.options.min_values == MinValues::BestEffort) {
-                let keys = || unmet.into_iter().map(|(key, _)| key).collect();
-                return Err(Refusal::new(new, forever, || PoolFailure::MinValues(keys())));
+                let scarce = || min_values::scarce(narrowed, &unmet, &self.world.universe);
+                return Err(Refusal::new(new, forever, || PoolFailure::MinValues(scarce())));
             }
             narrowed = min_values::lowered(narrowed, &unmet, &mut self.world.universe);
         }
@@ -488,6 +493,12 @@ impl Core<'_> {
             counts: group.counts().collect(),
             pod_domains: failure.pod_domains,
             node_domains: failure.node_domains,
+            selector: group.key.selector.clone(),
+            namespaces: group.key.namespaces.clone(),
+            of_others: group.inverse,
+            max_skew: group.key.max_skew,
+            min_domains: group.key.min_domains,
+            occupied: group.occupied(),
         }
     }
 

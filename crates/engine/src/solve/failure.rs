@@ -1,7 +1,7 @@
 //! Why a pod cannot be placed. Reasons are data; texts are made from them when somebody asks.
 
-use crate::intern::{KeyId, ValueId};
-use crate::model::{DriverId, PoolId, Taint};
+use crate::intern::{KeyId, ResourceId, ValueId};
+use crate::model::{DriverId, NamespaceId, PoolId, Selector, Taint};
 use crate::resources::Amounts;
 use crate::topology::Rule;
 use crate::universe::{Incompatible, RequirementId, SetId};
@@ -28,9 +28,9 @@ impl Failure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolFailure {
     /// The pool may have no further node.
-    NodeLimit,
-    /// Every type that would do is larger than what the pool may still have.
-    Limits,
+    NodeLimit(LimitShortage),
+    /// Every type that would do is larger than what the pool may still have: what the smallest lacks.
+    Limits(Vec<LimitShortage>),
     /// The pool may have room once the cloud has chosen among the types that other claims of the round must name.
     LimitsUnsettled,
     /// The pod does not tolerate taints of the pool.
@@ -48,11 +48,33 @@ pub enum PoolFailure {
     /// No type is left.
     Types(TypeFailure),
     /// Not enough choice is left.
-    MinValues(Vec<KeyId>),
+    MinValues(Vec<Scarce>),
     /// Not enough choice is left among the cheapest types that a claim can name.
-    Truncated(Vec<KeyId>),
+    Truncated(Vec<Scarce>),
     /// Reserved capacity is to be settled first.
     Reserved(ReservedFailure),
+}
+
+/// A limit of a pool that leaves less than a new node needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitShortage {
+    /// Of what.
+    pub resource: ResourceId,
+    /// What is left, claims of the round counted.
+    pub left: i64,
+    /// What the smallest node that takes the pod needs.
+    pub needed: i64,
+}
+
+/// A label of which too few values are left to choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scarce {
+    /// The label.
+    pub key: KeyId,
+    /// How many values the pool demands.
+    pub wanted: u32,
+    /// How many are left.
+    pub found: u32,
 }
 
 /// Volumes of one driver that are too many for every type.
@@ -90,6 +112,18 @@ pub struct TopologyFailure {
     pub pod_domains: Option<RequirementId>,
     /// What the node or claim has.
     pub node_domains: Option<RequirementId>,
+    /// Which pods count.
+    pub selector: Option<Selector>,
+    /// The namespaces of the pods that count.
+    pub namespaces: Vec<NamespaceId>,
+    /// Whether it is a rule of other pods, which keep this one away.
+    pub of_others: bool,
+    /// How much fuller than the emptiest domain another may be.
+    pub max_skew: i32,
+    /// How many domains there must be before any counts as emptiest.
+    pub min_domains: Option<i32>,
+    /// How many domains or hosts have such pods.
+    pub occupied: usize,
 }
 
 /// No type meets requirements, has room and is offered; what some of them do.

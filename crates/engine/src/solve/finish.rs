@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::intern::KeyId;
 use crate::mask::Mask;
 use crate::model::{CatalogueId, PodId, PoolId};
 use crate::options::MinValues;
 use crate::requirement::Requirement;
 use crate::resources::Amounts;
 use crate::solve::claim::Claim;
-use crate::solve::failure::{Failure, PoolFailure};
+use crate::solve::failure::{Failure, PoolFailure, Scarce};
 use crate::solve::{Core, Place, Solver, min_values};
 use crate::universe::{FastMap, SetId, Undefined, Universe};
 
@@ -32,12 +31,12 @@ pub struct Plan {
 }
 
 /// A pool that nothing can be launched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
     /// The pool.
     pub pool: PoolId,
-    /// Whether there would be types if the pool did not demand so much choice.
-    pub min_values: bool,
+    /// Labels of which it demands more choice than there is, if there would be types otherwise.
+    pub min_values: Vec<Scarce>,
 }
 
 /// A node to be launched.
@@ -105,8 +104,8 @@ impl Solver<'_> {
                     }
                     planned.push(claim);
                 }
-                Err(keys) => {
-                    let failure = Arc::new(Failure::Pools(vec![(pool, PoolFailure::Truncated(keys))]));
+                Err(scarce) => {
+                    let failure = Arc::new(Failure::Pools(vec![(pool, PoolFailure::Truncated(scarce))]));
                     for pod in pods {
                         self.places[pod.index()] = None;
                         self.failures[pod.index()] = Some(Arc::clone(&failure));
@@ -124,7 +123,7 @@ impl Solver<'_> {
     }
 
     /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
-    pub(super) fn planned(&mut self, claim: Claim, prices: &mut Prices) -> Result<PlannedClaim, Vec<KeyId>> {
+    pub(super) fn planned(&mut self, claim: Claim, prices: &mut Prices) -> Result<PlannedClaim, Vec<Scarce>> {
         let requirements = self.with_reservations(&claim);
         let list = self.prices_for(claim.catalogue, requirements, prices);
         let compiled = &self.core.compiled[claim.catalogue.index()];
@@ -140,7 +139,7 @@ impl Solver<'_> {
             }
             let unmet = min_values::unmet(requirements, &rows, compiled, &self.core.world.universe);
             if !unmet.is_empty() {
-                return Err(unmet.into_iter().map(|(key, _)| key).collect());
+                return Err(min_values::scarce(requirements, &unmet, &self.core.world.universe));
             }
         }
         let mut requests = claim.requests.clone();

@@ -24,7 +24,7 @@ use crate::model::{Pool, PoolId, Snapshot};
 use crate::options::MinValues;
 use crate::resources::Amounts;
 use crate::solve::claim::Claim;
-use crate::solve::failure::PoolFailure;
+use crate::solve::failure::{LimitShortage, PoolFailure};
 use crate::solve::finish::Prices;
 use crate::solve::{PlannedClaim, Solver, min_values};
 use crate::universe::{FastMap, Undefined};
@@ -149,13 +149,29 @@ impl Solver<'_> {
     pub(super) fn begin_within_limits(&self, claim: &mut Claim, later: bool) -> Result<(), Box<PoolFailure>> {
         let Some(sizes) = &claim.sizes else { return Ok(()) };
         let Room { left, spare } = &self.limits[claim.pool.index()];
-        if left.iter().any(|(resource, left)| *resource == ResourceId::NODES && *left < ONE_NODE) {
-            return Err(Box::new(PoolFailure::NodeLimit));
+        let is_short =
+            |(resource, left): &&(ResourceId, i64)| *resource == ResourceId::NODES && *left < ONE_NODE;
+        if let Some((resource, left)) = left.iter().find(is_short).copied() {
+            let shortage = LimitShortage { resource, left, needed: ONE_NODE };
+            return Err(Box::new(PoolFailure::NodeLimit(shortage)));
         }
         let none = Amounts::default();
         let compiled = &self.core.compiled[claim.catalogue.index()];
         drop_too_large(left, if later { spare } else { &none }, sizes, &mut claim.rows, compiled);
-        if claim.rows.is_empty() { Err(Box::new(PoolFailure::Limits)) } else { Ok(()) }
+        if claim.rows.is_empty() { Err(Box::new(PoolFailure::Limits(Vec::new()))) } else { Ok(()) }
+    }
+
+    /// What is missing of limits for the smallest node that a claim could become if there were none.
+    pub(super) fn limit_shortages(&self, claim: &Claim) -> Vec<LimitShortage> {
+        let Some(sizes) = &claim.sizes else { return Vec::new() };
+        let (needed, _) = self.smallest(claim, sizes);
+        let left = self.limits[claim.pool.index()].left.iter();
+        let left = left.map(|(resource, left)| LimitShortage {
+            resource: *resource,
+            left: *left,
+            needed: needed.get(*resource),
+        });
+        left.filter(|shortage| shortage.needed > shortage.left).collect()
     }
 
     /// Drops the types from a claim that there is no room for any more, because others have grown.

@@ -3,6 +3,7 @@
 use crate::compiled::Compiled;
 use crate::intern::{KeyId, ValueId};
 use crate::mask::Mask;
+use crate::solve::failure::Scarce;
 use crate::universe::{SetId, Universe};
 
 /// The keys whose demand is not met by the types, each with how many values there are.
@@ -33,6 +34,12 @@ pub(crate) fn unmet(set: SetId, rows: &Mask, compiled: &Compiled, universe: &Uni
         }
     }
     unmet
+}
+
+/// The same as data for users.
+pub(crate) fn scarce(set: SetId, unmet: &[(KeyId, u32)], universe: &Universe) -> Vec<Scarce> {
+    let wanted = |key| universe.find(set, key).and_then(|id| universe.get(id).min_values()).unwrap_or(0);
+    unmet.iter().map(|(key, found)| Scarce { key: *key, wanted: wanted(*key), found: *found }).collect()
 }
 
 /// The requirements with the demand lowered to what there is.

@@ -6,6 +6,7 @@ use crate::compiled::Compiled;
 use crate::mask::Mask;
 use crate::model::{CatalogueId, HostPort, Pool, PoolId};
 use crate::resources::Amounts;
+use crate::solve::failure::Scarce;
 use crate::solve::limits::Sizes;
 use crate::solve::min_values;
 use crate::universe::{SetId, Undefined};
@@ -36,16 +37,16 @@ pub(crate) struct DaemonGroup {
 }
 
 impl Template {
-    /// The template of a pool, unless nothing the pool asks for can be had; then whether it is only for want of
-    /// choice.
+    /// The template of a pool, unless nothing the pool asks for can be had; then of which labels there is too little
+    /// choice, if that is why.
     pub(crate) fn new(
         id: PoolId,
         pool: &Pool,
         compiled: &mut [Compiled],
         world: &mut World<'_>,
         relax_min_values: bool,
-    ) -> Result<Self, bool> {
-        let catalogue = pool.catalogue.ok_or(false)?;
+    ) -> Result<Self, Vec<Scarce>> {
+        let catalogue = pool.catalogue.ok_or_else(Vec::new)?;
         let compiled = &mut compiled[catalogue.index()];
         let matching = compiled.matching(pool.requirements, &mut world.universe);
         let mut rows = (*matching).clone();
@@ -62,7 +63,7 @@ impl Template {
             }
         }
         if rows.is_empty() {
-            return Err(!unmet.is_empty());
+            return Err(min_values::scarce(requirements, &unmet, &world.universe));
         }
         let daemons = daemon_groups(pool, requirements, &rows, compiled, world).into();
         let sizes = Sizes::new(pool, &rows, compiled);

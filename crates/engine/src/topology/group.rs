@@ -140,6 +140,11 @@ impl Group {
             && self.key.selector.as_ref().is_none_or(|selector| selector.matches(labels))
     }
 
+    /// How many domains or hosts have such pods.
+    pub(crate) fn occupied(&self) -> usize {
+        self.occupied
+    }
+
     /// The domains and their counts, in the order of their names.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (ValueId, i32)> {
         self.domains.iter().map(|domain| (domain.value, domain.count))

@@ -274,7 +274,7 @@ impl World {
     pub fn limit(&mut self, pool: usize, name: &str, amount: &str) {
         let resource = self.snapshot.resources.intern(name);
         let remaining = resources::capacity(resource, quantity(amount));
-        self.snapshot.pools[pool].limits.push(Limit { resource, remaining });
+        self.snapshot.pools[pool].limits.push(Limit { resource, bound: remaining, remaining });
     }
 
     /// A pod class with only requests.

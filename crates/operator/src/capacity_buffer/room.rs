@@ -13,8 +13,8 @@ use api::shared::ConditionStatus;
 use cluster::buffers::{Room, Unresolved};
 use cluster::snapshot::{Built, Origin};
 use cluster::state::Watched;
+use engine::scheduling_error::SchedulingErrors;
 use engine::solve::{Place, Plan};
-use engine::text::Texts;
 use futures::future::join_all;
 use jiff::Timestamp;
 use runtime::events::About;
@@ -65,8 +65,9 @@ pub(crate) fn placement(built: &Built, plan: &Plan) -> Placement {
             None => {
                 all.failed += 1;
                 if let (None, Some(failure)) = (&placed.why, &plan.failures[position]) {
-                    let texts = Texts { snapshot: &built.snapshot, universe: &plan.universe };
-                    placed.why = Some(texts.failure(failure).into());
+                    let mut errors = SchedulingErrors::new(&built.snapshot, &plan.universe, &plan.unusable);
+                    let class = built.snapshot.pods[position].class;
+                    placed.why = Some(errors.sentence(class, failure).into());
                 }
             }
         }

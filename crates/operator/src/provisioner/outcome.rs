@@ -11,6 +11,7 @@ use cluster::reason::Reason;
 use cluster::snapshot::{Built, NodeOrigin, Origin};
 use cluster::state::Key;
 use engine::model::{PodId, Snapshot};
+use engine::scheduling_error::SchedulingErrors;
 use engine::solve::{Failure, Place, Plan, PlannedClaim};
 use engine::text::Texts;
 use engine::universe::Universe;
@@ -70,8 +71,10 @@ pub(crate) struct Nominated {
 pub(crate) struct Pending {
     /// The pod.
     pub(crate) pod: Decided,
-    /// Why.
+    /// Why, as users read it.
     pub(crate) why: Arc<str>,
+    /// Why, in upstream's words, as operators search logs for it.
+    pub(crate) error: Arc<str>,
     /// Whether it is because of something that is not supported, rather than not there.
     pub(crate) unsupported: bool,
 }
@@ -110,8 +113,10 @@ pub(crate) fn outcome(
     }
     outcome.nominated = nominated(built, &plan);
     let texts = Texts { snapshot, universe: &plan.universe };
-    // Pods of one class fail for one reason, whose text is made once.
-    let mut known: Option<(&Arc<Failure>, Arc<str>)> = None;
+    // What sentences need is made only if there is one to be said.
+    let mut errors: Option<SchedulingErrors<'_>> = None;
+    // Pods of one class fail for one reason, whose texts are made once.
+    let mut known: Option<(&Arc<Failure>, [Arc<str>; 2])> = None;
     for (position, failure) in plan.failures.iter().enumerate() {
         let Some(failure) = failure.as_ref().filter(|_| !is_virtual(built, PodId::at(position))) else {
             continue;
@@ -120,17 +125,23 @@ pub(crate) fn outcome(
             outcome.deferred += 1;
             continue;
         }
-        let why = match &known {
-            Some((same, why)) if Arc::ptr_eq(same, failure) => Arc::clone(why),
-            _ => texts.failure(failure).into(),
+        let said = match &known {
+            Some((same, said)) if Arc::ptr_eq(same, failure) => said.clone(),
+            _ => {
+                let errors = errors
+                    .get_or_insert_with(|| SchedulingErrors::new(snapshot, &plan.universe, &plan.unusable));
+                let class = snapshot.pods[position].class;
+                [errors.sentence(class, failure).into(), texts.failure(failure).into()]
+            }
         };
-        known = Some((failure, Arc::clone(&why)));
+        known = Some((failure, said.clone()));
+        let [why, error] = said;
         let pod = decided(snapshot, PodId::at(position));
-        outcome.pending.push(Pending { pod, why, unsupported: **failure == Failure::NeedsDevices });
+        outcome.pending.push(Pending { pod, why, error, unsupported: **failure == Failure::NeedsDevices });
     }
     for unusable in &plan.unusable {
         let pool = pools.get(&snapshot.pools[unusable.pool.index()].name);
-        outcome.unusable.extend(pool.map(|pool| (Arc::clone(pool), unusable.min_values)));
+        outcome.unusable.extend(pool.map(|pool| (Arc::clone(pool), !unusable.min_values.is_empty())));
     }
     outcome
 }

@@ -109,10 +109,13 @@ impl Provisioner {
         };
         self.measure(&outcome, start.elapsed());
         if has_pools {
-            self.tell_pending(&outcome);
+            Self::log_pending(&outcome);
         } else if !outcome.pending.is_empty() {
             // Nothing is wrong with the pods.
             tracing::info!(pods = outcome.pending.len(), "no nodepools found");
+        }
+        if has_pools || exists_pool(&self.context.cluster.read()) {
+            self.tell_pending(&outcome);
         }
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
@@ -213,7 +216,8 @@ impl Provisioner {
             tracing::debug!(Pod = %pod, error = %reason, "ignoring pod");
             if reason.is_event() {
                 let about = About::object(&*known);
-                let (uid, message) = (about.uid.clone(), format!("Failed to schedule pod, {reason}"));
+                let message = format!("Failed to schedule pod, {}", reason.sentence());
+                let uid = about.uid.clone();
                 self.context.events.publish(&FAILED_SCHEDULING, about, message, &[&uid]);
             }
         }
@@ -226,7 +230,18 @@ impl Provisioner {
         metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], count(unschedulable));
     }
 
-    /// Tells users and operators which pods stay pending, and why.
+    /// Tells operators which pods stay pending, and why.
+    fn log_pending(outcome: &Outcome) {
+        for Pending { pod, error, unsupported, .. } in &outcome.pending {
+            if *unsupported {
+                tracing::info!(Pod = %pod.key, error = %error, "could not schedule pod");
+            } else {
+                tracing::error!(Pod = %pod.key, error = %error, "could not schedule pod");
+            }
+        }
+    }
+
+    /// Tells users which pods stay pending, and why.
     fn tell_pending(&self, outcome: &Outcome) {
         for (pool, min_values) in &outcome.unusable {
             let about = About::object(&**pool);
@@ -236,12 +251,7 @@ impl Provisioner {
                 format!("NodePool requirements filtered out all compatible available instance types{why}");
             self.context.events.publish(&NO_COMPATIBLE_INSTANCE_TYPES, about, message, &[&uid]);
         }
-        for Pending { pod, why, unsupported } in &outcome.pending {
-            if *unsupported {
-                tracing::info!(Pod = %pod.key, error = %why, "could not schedule pod");
-            } else {
-                tracing::error!(Pod = %pod.key, error = %why, "could not schedule pod");
-            }
+        for Pending { pod, why, .. } in &outcome.pending {
             let message = format!("Failed to schedule pod, {why}");
             self.context.events.publish(&FAILED_SCHEDULING, about(pod), message, &[&pod.uid]);
         }
@@ -320,6 +330,12 @@ fn count(number: usize) -> f64 {
 /// The pool of a planned claim.
 fn pool_name(claim: &NewClaim) -> &str {
     claim.pool.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Whether there is a NodePool that gets nodes for pods once nothing keeps it from that.
+fn exists_pool(state: &State) -> bool {
+    let mut pools = state.node_pools.values();
+    pools.any(|pool| is_pool_managed(pool, state.provider()) && pool.spec.replicas.is_none())
 }
 
 /// The NodePools that may get new nodes.

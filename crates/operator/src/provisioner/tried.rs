@@ -237,7 +237,10 @@ impl Tried {
                 Some(why) => {
                     let why: Arc<str> = why.into();
                     let waits = new.pods.into_iter();
-                    let waits = waits.map(|pod| Pending { pod, why: Arc::clone(&why), unsupported: false });
+                    let waits = waits.map(|pod| {
+                        let (why, error) = (Arc::clone(&why), Arc::clone(&why));
+                        Pending { pod, why, error, unsupported: false }
+                    });
                     outcome.pending.extend(waits);
                 }
             }
