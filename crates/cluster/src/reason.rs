@@ -188,8 +188,8 @@ impl Rejection {
                     .to_owned()
             }
             Self::NodeRule(PodError::Requirement(RequirementError::Restricted(restricted))) => format!(
-                "the pod asks for the label {}, which nobody can ask of a new node; select nodes by a well-known label \
-                 or by one of your own",
+                "the pod asks for the label {}, by which new nodes cannot be chosen; use a well-known label or one of \
+                 your own",
                 restricted.key
             ),
             Self::NodeRule(PodError::MatchFields) => {

@@ -3,8 +3,8 @@
 //! The NodePool that came furthest is told in full. The others are summed up by the kind of their reason:
 //!
 //! ```text
-//! NodePool default: its limit of 100 CPU leaves 95, and the smallest node for the pod needs 128; raise spec.limits.cpu
-//! to at least 133. 8 other NodePools: taints not tolerated
+//! NodePool default: its limit of 100 CPU leaves 95, and the smallest node that fits the pod has 128; raise
+//! spec.limits.cpu to at least 133. 8 other NodePools: taints not tolerated
 //! ```
 
 mod labels;
@@ -26,7 +26,7 @@ use crate::universe::Universe;
 pub const LONGEST: usize = 240;
 
 /// How much is kept free for those NodePools that there is no room for.
-const REST: usize = 40;
+const REST: usize = 36;
 
 /// How much of a text is shown that somebody else wrote.
 const QUOTED: usize = 110;
@@ -288,6 +288,8 @@ fn summed_up(said: &[(Box<str>, Said)]) -> String {
             None => groups.push((&other.1.brief, vec![other])),
         }
     }
+    // The more pools a reason is about, the more there is left unsaid without it.
+    groups.sort_by_key(|(_, alike)| std::cmp::Reverse(alike.len()));
     let rest = if groups.is_empty() { 0 } else { REST };
     let mut text = format!("NodePool {name}: {}", first.what);
     let with_help = text.chars().count() + 2 + first.help.chars().count();

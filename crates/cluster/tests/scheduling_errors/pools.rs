@@ -13,7 +13,7 @@ fn no_pool_at_all() {
 fn a_pool_whose_node_class_does_not_exist() {
     let pool =
         unready_pool("default", "NodeClassReady", "NodeClassNotFound", "NodeClass not found on cluster");
-    Situation::of(&[pool, small_pod("")]).says(expect!["NodePool default: it is not ready: NodeClass not found on cluster; see the conditions of the NodePool (kubectl describe nodepool default)"]);
+    Situation::of(&[pool, small_pod("")]).says(expect!["NodePool default: it is not ready: NodeClass not found on cluster; kubectl describe nodepool default shows its conditions"]);
 }
 
 #[test]
@@ -23,20 +23,22 @@ fn a_pool_that_is_not_ready_beside_one_that_is_dedicated() {
         pool("gpu", "taints: [{key: gpu, value: \"true\", effect: NoSchedule}]", ""),
         small_pod(""),
     ];
-    Situation::of(&objects).says(expect!["NodePool default: it is not ready: NodeClass not found on cluster; see the conditions of the NodePool (kubectl describe nodepool default). NodePool gpu: the pod does not tolerate its taint gpu=true:NoSchedule"]);
+    Situation::of(&objects).says(expect!["NodePool default: it is not ready: NodeClass not found on cluster; kubectl describe nodepool default shows its conditions. NodePool gpu: the pod does not tolerate its taint gpu=true:NoSchedule"]);
 }
 
 #[test]
 fn a_pool_whose_status_says_that_it_is_invalid() {
     let message = "invalid value: using label karpenter.sh/x is not allowed";
     let pool = unready_pool("default", "ValidationSucceeded", "NodePoolValidationFailed", message);
-    Situation::of(&[pool, small_pod("")]).says(expect!["NodePool default: it is invalid: invalid value: using label karpenter.sh/x is not allowed; correct it"]);
+    Situation::of(&[pool, small_pod("")]).says(expect![
+        "NodePool default: it is not valid: using label karpenter.sh/x is not allowed; correct it"
+    ]);
 }
 
 #[test]
 fn a_pool_that_is_invalid_in_a_file() {
     let invalid = pool_with("broken", "karpenter.sh/x", "In", "a");
-    Situation::of(&[invalid, plain_pool(), pod("cpu: 1000", "")]).says(expect!["NodePool default: the pod asks for 1,000 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests, or offer larger instance types. NodePool broken: invalid"]);
+    Situation::of(&[invalid, plain_pool(), pod("cpu: 1000", "")]).says(expect!["NodePool default: the pod asks for 1,000 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests. NodePool broken: not valid"]);
 }
 
 #[test]
@@ -69,13 +71,13 @@ fn only_static_pools() {
 #[test]
 fn static_pools_beside_others_are_not_told() {
     let objects = [pool("fixed", "", "replicas: 3"), plain_pool(), pod("cpu: 1000", "")];
-    Situation::of(&objects).says(expect!["NodePool default: the pod asks for 1,000 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests, or offer larger instance types"]);
+    Situation::of(&objects).says(expect!["NodePool default: the pod asks for 1,000 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests"]);
 }
 
 #[test]
 fn a_pool_that_asks_for_what_no_type_has() {
     let objects = [pool_with("default", "kubernetes.io/arch", "In", "riscv64"), small_pod("")];
-    Situation::of(&objects).says(expect!["NodePool default: none of the 144 instance types has kubernetes.io/arch=riscv64, for which it asks; change its requirements"]);
+    Situation::of(&objects).says(expect!["NodePool default: it asks for kubernetes.io/arch=riscv64, and none of the 144 instance types has that; change its requirements"]);
 }
 
 #[test]
@@ -85,7 +87,7 @@ fn two_pools_with_different_reasons() {
         pool("gpu", "taints: [{key: gpu, value: \"true\", effect: NoSchedule}]", ""),
         pod("cpu: 20", ""),
     ];
-    Situation::of(&objects).says(expect!["NodePool default: its limit of 10 CPU is less than the smallest node for the pod has, 32; raise spec.limits.cpu to at least 32. NodePool gpu: the pod does not tolerate its taint gpu=true:NoSchedule"]);
+    Situation::of(&objects).says(expect!["NodePool default: its limit of 10 CPU is below the 32 of the smallest node that fits the pod; raise spec.limits.cpu to at least 32. NodePool gpu: the pod does not tolerate its taint gpu=true:NoSchedule"]);
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn eleven_pools() {
         "NodeClass not found on cluster",
     ));
     objects.push(pod("cpu: 101", "nodeSelector: {kubernetes.io/arch: amd64}"));
-    Situation::of(&objects).says(expect!["NodePool default: its limit of 100 CPU is less than the smallest node for the pod has, 128; raise spec.limits.cpu to at least 128. NodePool new: it is not ready: NodeClass not found on cluster. 9 other NodePools: other reasons"]);
+    Situation::of(&objects).says(expect!["NodePool default: its limit of 100 CPU is below the 128 of the smallest node that fits the pod; raise spec.limits.cpu to at least 128. 8 other NodePools: taints not tolerated. NodePool new: not ready. NodePool arm: other kubernetes.io/arch"]);
 }
 
 #[test]
@@ -135,7 +137,7 @@ fn eleven_pools_with_reasons_of_all_kinds() {
         "nodeSelector: {kubernetes.io/arch: amd64, kubernetes.io/os: linux, karpenter.sh/capacity-type: on-demand, \
          topology.kubernetes.io/zone: test-zone-a}",
     ));
-    Situation::of(&objects).says(expect!["NodePool a-pool-with-a-name-that-is-as-long-as-the-name-of-a-pool-can-be: its limit of 10 CPU is less than the smallest node for the pod has, 32; raise spec.limits.cpu to at least 32. 9 other NodePools: other reasons"]);
+    Situation::of(&objects).says(expect!["NodePool a-pool-with-a-name-that-is-as-long-as-the-name-of-a-pool-can-be: its limit of 10 CPU is below the 32 of the smallest node that fits the pod; raise spec.limits.cpu to at least 32. 9 other NodePools: other reasons"]);
 }
 
 #[test]

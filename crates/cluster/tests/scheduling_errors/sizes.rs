@@ -6,7 +6,7 @@ use crate::{Situation, daemon_set, plain_pool, pod, pod_with, pool, pool_with, s
 
 #[test]
 fn more_cpu_than_any_type_has() {
-    Situation::of(&[plain_pool(), pod("cpu: 1000", "")]).says(expect!["NodePool default: the pod asks for 1,000 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests, or offer larger instance types"]);
+    Situation::of(&[plain_pool(), pod("cpu: 1000", "")]).says(expect!["NodePool default: the pod asks for 1,000 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests"]);
 }
 
 #[test]
@@ -16,24 +16,24 @@ fn a_million_cores() {
 
 #[test]
 fn more_memory_than_any_type_has() {
-    Situation::of(&[plain_pool(), pod("memory: 8Ti", "")]).says(expect!["NodePool default: the pod asks for 8 Ti memory, and m-256x-amd64-linux, its largest suitable instance type, has 2 Ti; lower the pod's requests, or offer larger instance types"]);
+    Situation::of(&[plain_pool(), pod("memory: 8Ti", "")]).says(expect!["NodePool default: the pod asks for 8 Ti memory, and m-256x-amd64-linux, its largest suitable instance type, has 2 Ti; lower the pod's requests"]);
 }
 
 #[test]
 fn more_ephemeral_storage_than_any_type_has() {
-    Situation::of(&[plain_pool(), pod("ephemeral-storage: 100Gi", "")]).says(expect!["NodePool default: the pod asks for 100 Gi ephemeral storage, and c-1x-amd64-linux, its largest suitable instance type, has 20 Gi; lower the pod's requests, or offer larger instance types"]);
+    Situation::of(&[plain_pool(), pod("ephemeral-storage: 100Gi", "")]).says(expect!["NodePool default: the pod asks for 100 Gi ephemeral storage, and c-1x-amd64-linux, its largest suitable instance type, has 20 Gi; lower the pod's requests"]);
 }
 
 #[test]
 fn cpu_and_memory_that_no_type_has_together() {
     let types = "c-32x-amd64-linux, m-16x-amd64-linux";
     let pool = pool_with("default", "node.kubernetes.io/instance-type", "In", types);
-    Situation::of(&[pool, pod("cpu: 30, memory: 100Gi", "")]).says(expect![[""]]);
+    Situation::of(&[pool, pod("cpu: 30, memory: 100Gi", "")]).says(expect!["NodePool default: no instance type has all that the pod asks for: c-32x-amd64-linux comes nearest and lacks 36.01 Gi memory; allow s-32x-amd64-linux, which its node.kubernetes.io/instance-type excludes"]);
 }
 
 #[test]
 fn a_gpu() {
-    Situation::of(&[plain_pool(), pod("cpu: 1, nvidia.com/gpu: 1", "")]).says(expect!["NodePool default: the pod asks for 1 nvidia.com/gpu, and none of its suitable instance types has any; lower the pod's requests, or offer larger instance types"]);
+    Situation::of(&[plain_pool(), pod("cpu: 1, nvidia.com/gpu: 1", "")]).says(expect!["NodePool default: the pod asks for 1 nvidia.com/gpu, and none of its suitable instance types has any; offer instance types that have nvidia.com/gpu"]);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn no_pod_more_on_a_node() {
     let one_pod = |it: &mut cluster::instance_types::InstanceType| {
         it.capacity.set("pods", "1".parse().expect("a quantity"));
     };
-    Situation::of(&[plain_pool(), small_pod(""), daemon_set("cpu: 1m", "")]).types(one_pod).says(expect!["NodePool default: c-1x-amd64-linux, its largest suitable instance type, takes 1 pods, and DaemonSets need all of them; lower the pod's requests, or offer larger instance types"]);
+    Situation::of(&[plain_pool(), small_pod(""), daemon_set("cpu: 1m", "")]).types(one_pod).says(expect!["NodePool default: c-1x-amd64-linux, its largest suitable instance type, has room for 1 pod, and DaemonSets need it all; offer larger instance types"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_host_port_that_a_daemon_set_uses() {
 #[test]
 fn a_limit_of_cpu() {
     let objects = [pool("default", "", "limits: {cpu: 100}"), pod("cpu: 101", "")];
-    Situation::of(&objects).says(expect!["NodePool default: its limit of 100 CPU is less than the smallest node for the pod has, 128; raise spec.limits.cpu to at least 128"]);
+    Situation::of(&objects).says(expect!["NodePool default: its limit of 100 CPU is below the 128 of the smallest node that fits the pod; raise spec.limits.cpu to at least 128"]);
 }
 
 #[test]
@@ -76,13 +76,13 @@ fn a_limit_that_other_new_nodes_use_up() {
     let away = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: \
                 kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}";
     let pods = ["a", "b", "c"].map(|name| pod_with(name, "app: web", "cpu: 3", away)).concat();
-    Situation::of(&[pool("default", "", "limits: {cpu: 10}"), pods]).says(expect!["NodePool default: its limit of 10 CPU leaves 2, and the smallest node for the pod has 4; raise spec.limits.cpu to at least 12"]);
+    Situation::of(&[pool("default", "", "limits: {cpu: 10}"), pods]).says(expect!["NodePool default: its limit of 10 CPU leaves 2, and the smallest node that fits the pod has 4; raise spec.limits.cpu to at least 12"]);
 }
 
 #[test]
 fn a_limit_of_memory() {
     let objects = [pool("default", "", "limits: {memory: 1Gi}"), pod("memory: 1500Mi", "")];
-    Situation::of(&objects).says(expect!["NodePool default: its limit of 1 Gi memory is less than the smallest node for the pod has, 2 Gi; raise spec.limits.memory to at least 2Gi"]);
+    Situation::of(&objects).says(expect!["NodePool default: its limit of 1 Gi memory is below the 2 Gi of the smallest node that fits the pod; raise spec.limits.memory to at least 2Gi"]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_limit_of_nodes_and_pods_that_avoid_each_other() {
 #[test]
 fn a_pod_that_is_too_large_under_a_limit() {
     let objects = [pool("default", "", "limits: {cpu: 100}"), pod("cpu: 300", "")];
-    Situation::of(&objects).says(expect!["NodePool default: the pod asks for 300 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests, or offer larger instance types"]);
+    Situation::of(&objects).says(expect!["NodePool default: the pod asks for 300 CPU, and c-256x-amd64-linux, its largest suitable instance type, has 255.9; lower the pod's requests"]);
 }
 
 #[test]
@@ -121,22 +121,27 @@ fn min_values_that_no_catalogue_has() {
 fn min_values_that_are_not_left_for_the_pod() {
     let template = "requirements: [{key: karpenter.kwok.sh/instance-family, operator: Exists, minValues: 2}]";
     let pod = small_pod("nodeSelector: {karpenter.kwok.sh/instance-family: c}");
-    Situation::of(&[pool("default", template, ""), pod]).says(expect!["NodePool default: its minValues asks for 2 values of karpenter.kwok.sh/instance-family, and 1 are left for the pod; lower minValues to at most 1, or allow more values"]);
+    Situation::of(&[pool("default", template, ""), pod]).says(expect!["NodePool default: its minValues asks for 2 values of karpenter.kwok.sh/instance-family, and 1 is left for the pod; lower minValues to at most 1, or allow more values"]);
+}
+
+fn without_spot(it: &mut cluster::instance_types::InstanceType) {
+    for offering in &mut it.offerings {
+        let spot = |value: &String| value == "spot";
+        offering.available &= !offering.requirements.iter().any(|it| it.values.iter().any(spot));
+    }
 }
 
 #[test]
 fn offerings_that_are_not_available() {
-    let sold_out = |it: &mut cluster::instance_types::InstanceType| {
-        for offering in &mut it.offerings {
-            let spot = |value: &String| value == "spot";
-            offering.available &= !offering.requirements.iter().any(|it| it.values.iter().any(spot));
-        }
-    };
     let pod = small_pod("nodeSelector: {karpenter.sh/capacity-type: spot}");
-    Situation::of(&[plain_pool(), pod]).types(sold_out).says(expect!["NodePool default: the pod asks for karpenter.sh/capacity-type=spot, and all offerings of its suitable instance types there are unavailable; Karpenter tries again; allow more instance types, zones or capacity types"]);
+    Situation::of(&[plain_pool(), pod]).types(without_spot).says(expect!["NodePool default: the pod asks for karpenter.sh/capacity-type=spot, and all such offerings of its suitable instance types are unavailable; Karpenter tries again; allow more instance types, zones or capacity types"]);
+}
+
+#[test]
+fn a_pool_whose_offerings_are_not_available() {
     let pool = pool_with("default", "karpenter.sh/capacity-type", "In", "spot");
-    Situation::of(&[pool, small_pod("")]).types(sold_out).says(expect![
-        "NodePool default: all offerings of its instance types are unavailable; change its requirements"
+    Situation::of(&[pool, small_pod("")]).types(without_spot).says(expect![
+        "NodePool default: all offerings of its instance types with karpenter.sh/capacity-type=spot are unavailable at present; Karpenter tries again; allow more instance types, zones or capacity types"
     ]);
 }
 
@@ -151,7 +156,7 @@ fn an_offering_that_does_not_exist() {
     let pod = small_pod(
         "nodeSelector: {karpenter.sh/capacity-type: spot, topology.kubernetes.io/zone: test-zone-a}",
     );
-    Situation::of(&[plain_pool(), pod]).types(only_on_demand_in_a).says(expect!["NodePool default: the pod asks for topology.kubernetes.io/zone=test-zone-a and karpenter.sh/capacity-type=spot, and none of its suitable instance types is offered there; allow more instance types, zones or capacity types"]);
+    Situation::of(&[plain_pool(), pod]).types(only_on_demand_in_a).says(expect!["NodePool default: the pod asks for topology.kubernetes.io/zone=test-zone-a and karpenter.sh/capacity-type=spot, and none of its suitable instance types is offered so; allow more instance types, zones or capacity types"]);
 }
 
 #[test]

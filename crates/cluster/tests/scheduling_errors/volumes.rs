@@ -27,7 +27,8 @@ fn with_volumes(names: &[&str], spec: &str) -> String {
 
 #[test]
 fn a_claim_that_does_not_exist() {
-    Situation::of(&[plain_pool(), with_volumes(&["data"], "")]).says(expect![[r#"getting persistent volume claim, PersistentVolumeClaim "data" not found (PersistentVolumeClaim=data)"#]]);
+    Situation::of(&[plain_pool(), with_volumes(&["data"], "")])
+        .says(expect![[r#"PersistentVolumeClaim "data" not found; create it"#]]);
 }
 
 #[test]
@@ -37,7 +38,7 @@ fn a_volume_in_a_zone_that_the_pool_excludes() {
         bound("data", "test-zone-b"),
         with_volumes(&["data"], ""),
     ];
-    Situation::of(&objects).says(expect!["NodePool default: the pod's volumes are in topology.kubernetes.io/zone=test-zone-b, and the NodePool has topology.kubernetes.io/zone=test-zone-a; allow topology.kubernetes.io/zone=test-zone-b in its requirements"]);
+    Situation::of(&objects).says(expect!["NodePool default: the pod's volumes are in topology.kubernetes.io/zone=test-zone-b, and the NodePool allows only test-zone-a; allow topology.kubernetes.io/zone=test-zone-b in its requirements"]);
 }
 
 #[test]
@@ -49,14 +50,14 @@ fn a_volume_in_another_zone_than_the_pod_asks_for() {
 
 #[test]
 fn a_volume_in_a_zone_without_offerings() {
-    Situation::of(&[plain_pool(), bound("data", "moon-1"), with_volumes(&["data"], "")]).says(expect!["NodePool default: the pod's volumes are in topology.kubernetes.io/zone=moon-1, and none of its 144 instance types has that; correct the value, or allow others"]);
+    Situation::of(&[plain_pool(), bound("data", "moon-1"), with_volumes(&["data"], "")]).says(expect!["NodePool default: the pod's volumes are in topology.kubernetes.io/zone=moon-1, and none of its 144 instance types matches; they have test-zone-a, test-zone-b, test-zone-c and 1 more"]);
 }
 
 #[test]
 fn two_volumes_in_different_zones() {
     let objects =
         [plain_pool(), bound("a", "test-zone-a"), bound("b", "test-zone-b"), with_volumes(&["a", "b"], "")];
-    Situation::of(&objects).says(expect!["NodePool default: the pod's volumes are in no label topology.kubernetes.io/zone, and none of its 144 instance types has that; correct the value, or allow others"]);
+    Situation::of(&objects).says(expect!["NodePool default: the pod's volumes have no topology.kubernetes.io/zone in common; change them so that they have one in common"]);
 }
 
 #[test]

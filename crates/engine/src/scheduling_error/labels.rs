@@ -100,7 +100,7 @@ impl SchedulingErrors<'_> {
         }
         let universe = self.universe();
         let name = universe.key_name(key);
-        let brief = format!("{name} does not match");
+        let brief = format!("other {name}");
         let (Some(asked), Some(own)) =
             (universe.find(conflict.incoming, key), universe.find(conflict.existing, key))
         else {

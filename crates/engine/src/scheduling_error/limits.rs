@@ -16,11 +16,10 @@ impl SchedulingErrors<'_> {
             return Said::new(Reached::Limits, brief, what, "raise spec.limits");
         };
         let limit = self.quantity(resource, bound(resource));
-        let (amount, needed) = (&needed, self.amount(resource, needed));
+        let needed = self.amount(resource, needed);
         let what = if resource == ResourceId::NODES {
             format!("its limit of {limit} is reached")
         } else if left == bound(resource) {
-            let needed = self.quantity(resource, *amount);
             format!("its limit of {limit} is below the {needed} of the smallest node that fits the pod")
         } else if left <= 0 {
             format!("its limit of {limit} is used up, and the smallest node that fits the pod has {needed}")

@@ -6,6 +6,7 @@ use crate::compiled::Compiled;
 use crate::intern::{KeyId, ResourceId};
 use crate::mask::Mask;
 use crate::model::{HostPort, PodClass, PoolId};
+use crate::requirement::Operator;
 use crate::resources::{self, Amounts};
 use crate::solve::TypeFailure;
 use crate::solve::template::{DaemonGroup, Template};
@@ -69,14 +70,22 @@ impl SchedulingErrors<'_> {
             Lack::Labels(keys) => {
                 let asked = self.all_asked_for(&keys, class, pool, failure.requirements);
                 let matches = if keys.len() > 1 { "matches both" } else { "matches" };
+                let brief = "no instance type has the labels";
+                if self.leave_nothing(&keys, failure.requirements) {
+                    return Said::new(
+                        Reached::Types,
+                        brief,
+                        asked,
+                        "change them so that they have one in common",
+                    );
+                }
                 let (types, values) = self.values_of(&template, keys.first().copied());
-                let known = || format!("its instance types have {}", few(&values));
-                Said::new(
-                    Reached::Types,
-                    "no instance type has the labels",
-                    format!("{asked}, and none of its {types} instance types {matches}"),
-                    help.unwrap_or_else(|| if values.is_empty() { String::new() } else { known() }),
-                )
+                let known = match (keys.len(), values.is_empty()) {
+                    (1, false) => format!("they have {}", few(&values)),
+                    _ => "change one of them".to_owned(),
+                };
+                let what = format!("{asked}, and none of its {types} instance types {matches}");
+                Said::new(Reached::Types, brief, what, help.unwrap_or(known))
             }
             Lack::Offering(keys, exists) => {
                 let asked = self.all_asked_for(&keys, class, pool, failure.requirements);
@@ -159,6 +168,7 @@ impl SchedulingErrors<'_> {
             None if free.saturating_add(daemons) <= 0 => {
                 format!("offer instance types that have {}", self.snapshot().resources.name(resource))
             }
+            None if resource == ResourceId::PODS => "offer larger instance types".to_owned(),
             None => "lower the pod's requests".to_owned(),
         };
         let asked = self.quantity(resource, wanted);
@@ -264,6 +274,14 @@ impl SchedulingErrors<'_> {
         let mut values: Vec<String> = values.into_iter().map(|value| names.name(value).to_owned()).collect();
         values.sort_unstable();
         (types.len(), values)
+    }
+
+    /// Whether what is asked of a label that all nodes have leaves no value of it.
+    fn leave_nothing(&self, keys: &[KeyId], set: SetId) -> bool {
+        let universe = self.universe();
+        let [key] = keys else { return false };
+        let asked = universe.find(set, *key).map(|id| universe.get(id).operator());
+        asked == Some(Operator::DoesNotExist) && universe.is_well_known(*key)
     }
 
     /// Who asks for some labels, and what for.

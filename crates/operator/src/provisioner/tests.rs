@@ -122,7 +122,9 @@ fn a_pod_that_fits_nowhere_is_told_why_and_others_are_not_held_up() {
     assert_eq!(cluster.claims().len(), 1);
     let told = told(&cluster, "huge0");
     assert!(
-        told[0].starts_with("FailedScheduling: Failed to schedule pod, no instance type has enough"),
+        told[0].starts_with(
+            "FailedScheduling: Failed to schedule pod, NodePool default: the pod asks for 1,000 CPU"
+        ),
         "{told:?}"
     );
     let metrics = &cluster.context.metrics;
@@ -142,7 +144,10 @@ fn a_pod_that_asks_for_what_cannot_be_is_ignored_and_told() {
     cluster.apply(&pod("other", "1", &json!({"spec": {"affinity": affinity}})));
     run(&mut cluster, 15);
     assert_eq!(cluster.claims().len(), 0);
-    assert!(told(&cluster, "wrong")[0].starts_with("FailedScheduling: Failed to schedule pod, "));
+    assert_eq!(
+        told(&cluster, "wrong")[0],
+        "FailedScheduling: Failed to schedule pod, PersistentVolumeClaim \"missing\" not found; create it"
+    );
     assert!(told(&cluster, "other").is_empty());
     assert_eq!(cluster.context.metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(2.0));
 }
@@ -155,7 +160,11 @@ fn pools_that_are_not_ready_get_no_nodes() {
     cluster.apply(&pod("a", "1", &json!({})));
     run(&mut cluster, 30);
     assert_eq!(cluster.claims().len(), 0);
-    assert!(told(&cluster, "a").is_empty());
+    assert_eq!(
+        told(&cluster, "a")[0],
+        "FailedScheduling: Failed to schedule pod, NodePool default: it is not ready: NodeClass not found on cluster; \
+         kubectl describe nodepool default shows its conditions"
+    );
     cluster.apply(crate::testing::NODE_CLASS);
     run(&mut cluster, 15);
     assert_eq!(cluster.claims().len(), 1);
@@ -185,8 +194,8 @@ fn limits_stop_new_nodes() {
     assert_eq!(cluster.claims().len(), 1);
     let told = told(&cluster, "a");
     assert!(
-        told[0].contains("all available instance types exceed limits for nodepool")
-            || told[0].contains("no instance type has enough"),
+        told[0]
+            .starts_with("FailedScheduling: Failed to schedule pod, NodePool default: its limit of 4 CPU "),
         "{told:?}"
     );
 }

@@ -76,7 +76,7 @@ fn virtual_pods_are_on_nodes_that_exist_on_new_ones_or_nowhere() {
     let placed = |position: usize| placement.buffers.get(&position).cloned().unwrap_or_default();
     assert_eq!((placed(0).existing, placed(0).new, placed(0).why), (2, 1, None));
     assert_eq!((placed(1).existing, placed(1).new), (0, 0));
-    assert!(placed(1).why.unwrap().contains("no instance type has enough"));
+    assert!(placed(1).why.unwrap().contains("the pod asks for 1,000 CPU"));
     assert_eq!(placement.instances, [("kwok://n1".into(), 2)].into());
     assert_eq!(placement.failed, 2);
     assert_eq!(placement.on_new_nodes.len(), 1);
