@@ -89,6 +89,29 @@ fn a_plan_in_which_everything_fits_succeeds() {
 }
 
 #[test]
+fn a_plan_in_which_no_node_can_be_launched_says_so_and_why() {
+    let limited = POOL.replace("spec:\n  template:", "spec:\n  limits: {cpu: 100}\n  template:");
+    let cluster = limited + &pod("web", "{cpu: 101}");
+    let output = plan(&cluster, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).expect("a table is text");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.starts_with(
+            "No node can be launched: 1 pod stays pending. default/web: NodePool default: its limit of 100 CPU is \
+             below the 128 of the smallest node that fits the pod; raise spec.limits.cpu to at least 128 default: \
+             144 types"
+        ),
+        "{text}"
+    );
+    assert!(words.ends_with("→ limits 0"), "{text}");
+    let plan = json(&plan(&cluster, &["-o", "json"]));
+    assert!(plan["errors"]["default/web"].as_str().is_some_and(|why| words.contains(why)), "{plan}");
+    let funnel = plan["reasons"]["default/web"][0]["funnel"].as_array().expect("steps");
+    assert_eq!(funnel.last(), Some(&serde_json::json!({"step": "limits", "left": 0})));
+}
+
+#[test]
 fn yaml_says_the_same_as_json() {
     let cluster = POOL.to_owned() + &pod("web", "{cpu: 1}");
     let text = String::from_utf8(plan(&cluster, &["-o", "yaml"]).stdout).expect("YAML is text");

@@ -145,7 +145,7 @@ fn a_buffer_that_fits_nowhere_says_so_and_hinders_nobody() {
     let all = told(&cluster);
     assert!(all.len() == 1 && all[0].0 == "huge", "{all:?}");
     assert!(all[0].1.starts_with("Failed to keep room, for 2 of 2 pods, "), "{all:?}");
-    assert!(all[0].1.contains("resources"), "{all:?}");
+    assert!(all[0].1.contains("1,000 CPU"), "{all:?}");
     run(&mut cluster, 240);
     assert_eq!(told(&cluster).len(), 1);
     run(&mut cluster, 120);
