@@ -336,7 +336,7 @@ fn tables_have_at_most_eighty_columns_or_as_many_as_there_are() {
 fn a_pod_that_claims_devices_is_told_that_they_are_not_supported() {
     let claiming = pod("gpu", "{cpu: 1}").replace("spec: {", "spec: {resourceClaims: [{name: gpu}], ");
     let output = plan(&(POOL.to_owned() + &claiming), &["-o", "json"]);
-    let text = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter";
+    let text = "the pod uses Dynamic Resource Allocation (spec.resourceClaims), which Karpenter does not support; request the devices as extended resources instead";
     assert_eq!(json(&output)["errors"]["default/gpu"], text);
 }
 
