@@ -130,12 +130,11 @@ impl<'a> Explainer<'a> {
     pub fn funnel(&mut self, pool: PoolId, class: ClassId, failure: &PoolFailure) -> Option<Funnel> {
         let snapshot = self.world.snapshot;
         let class = &snapshot.classes[class.index()];
-        let asked = match failure {
-            PoolFailure::Types(failure) => failure.requirements,
-            _ => {
-                let pod = self.asked(class);
-                self.world.universe.intersect(snapshot.pools[pool.index()].requirements, pod)
-            }
+        let asked = if let PoolFailure::Types(failure) = failure {
+            failure.requirements
+        } else {
+            let pod = self.asked(class);
+            self.world.universe.intersect(snapshot.pools[pool.index()].requirements, pod)
         };
         let last = Step::of(failure, snapshot.keys.hostname);
         self.fall_away(pool, asked, Some(class), last)

@@ -68,6 +68,9 @@ struct Said {
     help: String,
 }
 
+/// The same with the name of the pool.
+type OfPool = (Box<str>, Said);
+
 impl Said {
     fn new(
         reached: Reached,
@@ -113,7 +116,7 @@ impl<'a> SchedulingErrors<'a> {
         if let Some(contradiction) = self.contradiction(class) {
             return contradiction;
         }
-        let mut said: Vec<(Box<str>, Said)> = Vec::new();
+        let mut said: Vec<OfPool> = Vec::new();
         for (pool, failure) in refused {
             said.push((self.name(*pool), self.pool(*pool, class, failure)));
         }
@@ -138,7 +141,7 @@ impl<'a> SchedulingErrors<'a> {
     }
 
     /// Leaves only the pools that a pod asks for by name, if it does. What to say if there is none of them.
-    fn keep_selected(&mut self, class: &PodClass, said: &mut Vec<(Box<str>, Said)>) -> Option<String> {
+    fn keep_selected(&mut self, class: &PodClass, said: &mut Vec<OfPool>) -> Option<String> {
         let (asked, key) = (self.explainer.asked(class), self.snapshot().keys.node_pool);
         let universe = self.universe();
         let wanted = universe.get(universe.find(asked, key)?).members()?;
@@ -277,11 +280,11 @@ fn unused(pool: &UnusedPool) -> Said {
 }
 
 /// One pool in full, and the others by the kind of their reason, as far as there is room.
-fn summed_up(said: &[(Box<str>, Said)]) -> String {
+fn summed_up(said: &[OfPool]) -> String {
     let Some(((name, first), others)) = said.split_first() else {
         return "there is no NodePool; create one".to_owned();
     };
-    let mut groups: Vec<(&str, Vec<&(Box<str>, Said)>)> = Vec::new();
+    let mut groups: Vec<(&str, Vec<&OfPool>)> = Vec::new();
     for other in others {
         match groups.iter_mut().find(|(brief, _)| *brief == other.1.brief) {
             Some((_, alike)) => alike.push(other),

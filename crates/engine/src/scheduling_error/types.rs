@@ -212,8 +212,8 @@ impl SchedulingErrors<'_> {
         let open: Vec<&DaemonGroup> =
             template.daemons.iter().filter(|group| group.rows.intersects(&offered)).filter(is_open).collect();
         if open.is_empty() {
-            let used = |port: &&HostPort| template.daemons.iter().any(|group| uses(port, group));
-            return class.ports.iter().find(used).cloned().map(Lack::Port);
+            let is_taken = |port: &&HostPort| template.daemons.iter().any(|group| uses(port, group));
+            return class.ports.iter().find(is_taken).cloned().map(Lack::Port);
         }
         too_small(compiled, &open, &offered, &class.requests).map(Lack::Size)
     }
@@ -318,7 +318,9 @@ fn labels_or_offering(
             asked.iter().map(|(key, set)| (*key, compiled.meeting(*set, universe))).collect();
         let nothing = |masks: &[(KeyId, Mask)]| {
             let mut left = rows.clone();
-            masks.iter().for_each(|(_, mask)| left.and(mask));
+            for (_, mask) in masks {
+                left.and(mask);
+            }
             left.is_empty()
         };
         return Err(Box::new(Lack::Labels(culprits(masks, nothing))));
