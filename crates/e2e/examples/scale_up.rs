@@ -279,7 +279,8 @@ fn print_timeline(plane: &ControlPlane) -> Result<()> {
     let end = times.iter().flatten().max().copied().unwrap_or_default();
     println!("second: pods, claims, ready nodes, bound pods, running pods");
     for second in begin..=end {
-        let counts = times.iter().map(|times| times.iter().filter(|time| **time <= second).count().to_string());
+        let counts =
+            times.iter().map(|times| times.iter().filter(|time| **time <= second).count().to_string());
         println!("{:>4}: {}", second - begin, counts.collect::<Vec<_>>().join(" "));
     }
     Ok(())

@@ -256,3 +256,18 @@ fn a_nomination_does_not_bend_a_rule() {
     world.snapshot.nodes[1].open = false;
     assert_ne!(world.solve().places[2], Some(Place::Node(NodeId::at(1))));
 }
+
+#[test]
+fn a_claim_is_full_if_not_even_the_smallest_waiting_pod_would_fit() {
+    let mut world = World::with_simulated_types();
+    let large = world.class(&[("cpu", "200")]);
+    world.pods(1, large);
+    let full = |world: &World| world.solve().claims.iter().map(|claim| claim.full).collect::<Vec<_>>();
+    assert_eq!(full(&world), [true], "another one would need 400 processors");
+    let small = world.class(&[("cpu", "1")]);
+    world.pods(1, small);
+    assert_eq!(full(&world), [false]);
+    let smaller = world.class(&[("memory", "1Gi")]);
+    world.pods(1, smaller);
+    assert_eq!(full(&world), [false]);
+}

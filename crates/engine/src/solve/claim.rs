@@ -57,6 +57,13 @@ impl Claim {
         }
         self.rows = rows;
     }
+
+    /// Whether the largest of its types would have room for more.
+    pub(super) fn may_take(&self, more: &Amounts) -> bool {
+        more.iter().all(|(resource, amount)| {
+            self.requests.get(resource).saturating_add(amount) <= self.largest.get(resource)
+        })
+    }
 }
 
 /// A claim does not take a pod.
@@ -579,7 +586,5 @@ fn claim_id(index: usize) -> u32 {
 
 /// Whether the largest type would have room; most claims that are full are told apart by this.
 fn roughly_fits(claim: &Claim, class: &PodClass) -> bool {
-    class.requests.iter().all(|(resource, amount)| {
-        claim.requests.get(resource).saturating_add(amount) <= claim.largest.get(resource)
-    })
+    claim.may_take(&class.requests)
 }

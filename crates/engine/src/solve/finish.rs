@@ -60,6 +60,8 @@ pub struct PlannedClaim {
     pub min_values_relaxed: bool,
     /// Whether it holds places in reservations, to which it is bound then.
     pub reserved: bool,
+    /// Whether it has no room for another pod, not even for one that asks for the least that any waiting pod asks for.
+    pub full: bool,
     /// Its pods, in the order in which they were placed.
     pub pods: Vec<PodId>,
 }
@@ -90,9 +92,12 @@ impl Solver<'_> {
     pub(super) fn finish(mut self) -> Plan {
         let mut claims = std::mem::take(&mut self.claims);
         let mut prices = Prices::default();
+        // Before limits take types away: whatever comes later is placed anew, with the limits of then.
+        let least = self.least_requests();
+        let full: Vec<bool> = claims.iter().map(|claim| !claim.may_take(&least)).collect();
         self.name_types(&mut claims, &mut prices);
         let mut planned: Vec<PlannedClaim> = Vec::with_capacity(claims.len());
-        for claim in claims {
+        for (claim, full) in claims.into_iter().zip(full) {
             let pods = claim.pods.clone();
             let pool = claim.pool;
             let place =
@@ -102,7 +107,7 @@ impl Solver<'_> {
                     for pod in &pods {
                         self.places[pod.index()] = place;
                     }
-                    planned.push(claim);
+                    planned.push(PlannedClaim { full, ..claim });
                 }
                 Err(scarce) => {
                     let failure = Arc::new(Failure::Pools(vec![(pool, PoolFailure::Truncated(scarce))]));
@@ -120,6 +125,17 @@ impl Solver<'_> {
             unusable: self.unusable,
             universe: self.core.world.universe,
         }
+    }
+
+    /// The least that any waiting pod asks for of each resource.
+    fn least_requests(&self) -> Amounts {
+        let snapshot = self.core.world.snapshot;
+        let waiting = snapshot.pods.iter().filter(|pod| pod.runs.is_none());
+        let mut requests = waiting.map(|pod| &snapshot.classes[pod.class.index()].requests);
+        let Some(first) = requests.next() else { return Amounts::default() };
+        let mut least = first.clone();
+        requests.for_each(|requests| least.lower_to(requests));
+        least
     }
 
     /// A claim with its types by price, or the labels of which too few values are left among the cheapest types.
@@ -154,6 +170,7 @@ impl Solver<'_> {
             requests,
             min_values_relaxed: claim.min_values_relaxed || self.lowered(&claim),
             reserved: !claim.reservations.is_empty(),
+            full: false,
             pods: claim.pods,
         })
     }

@@ -3,10 +3,12 @@
 //! ```text
 //!   trigger ─► window opens ─► each new trigger: the idle time begins anew ─► window closes
 //!              │◄──────────────── at most the longest time ────────────────►│
+//!              │◄─ idle time ─► look ◄─ idle time ─► look ...
 //! ```
 //!
 //! The first trigger opens a window. It closes when no new one has come for the idle time, or when it has been
-//! open for the longest time. What comes afterwards opens the next window.
+//! open for the longest time. What comes afterwards opens the next window. While triggers keep it open, one look is
+//! taken every idle time, so that what cannot become better need not wait for its end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,6 +24,17 @@ struct Window {
     seen: BTreeSet<Box<str>>,
     opened: Option<Instant>,
     last: Option<Instant>,
+    /// When it was last looked at.
+    looked: Option<Instant>,
+}
+
+/// What a batch is when somebody looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// More keeps coming.
+    Growing,
+    /// Its window has closed.
+    Complete,
 }
 
 impl Window {
@@ -38,6 +51,12 @@ impl Window {
     /// When the window closes if nothing comes; nothing while it is not open.
     fn closes(&self, idle: Duration, longest: Duration) -> Option<Instant> {
         Some((self.last? + idle).min(self.opened? + longest))
+    }
+
+    /// When it is to be looked at though it is open; nothing if nothing has come since the last look.
+    fn look(&self, idle: Duration) -> Option<Instant> {
+        let before = self.looked.or(self.opened)?;
+        (self.looked.is_none() || self.last? > before).then_some(before + idle)
     }
 }
 
@@ -63,26 +82,31 @@ impl Batcher {
         }
     }
 
-    /// Waits until a window has been opened and closed.
+    /// Waits until a window has been opened and closed, or is to be looked at on the way.
     ///
     /// A trigger that comes while a decision is being made opens the next window at once.
-    pub(crate) async fn wait(&self) {
+    pub(crate) async fn wait(&self) -> Batch {
         loop {
-            let closes = {
-                let mut window = self.window.lock();
+            let next = {
+                let (mut window, now) = (self.window.lock(), Instant::now());
                 let closes = window.closes(self.idle, self.longest);
-                if closes.is_some_and(|closes| closes <= Instant::now()) {
+                if closes.is_some_and(|closes| closes <= now) {
                     *window = Window::default();
-                    return;
+                    return Batch::Complete;
                 }
-                closes
+                let look = window.look(self.idle);
+                if look.is_some_and(|look| look <= now) {
+                    window.looked = Some(now);
+                    return Batch::Growing;
+                }
+                closes.into_iter().chain(look).min()
             };
-            match closes {
+            match next {
                 None => self.changed.notified().await,
-                Some(closes) => tokio::select! {
+                Some(next) => tokio::select! {
                     biased;
                     () = self.changed.notified() => {}
-                    () = tokio::time::sleep_until(closes) => {}
+                    () = tokio::time::sleep_until(next) => {}
                 },
             }
         }
@@ -97,6 +121,11 @@ mod tests {
 
     /// When the window closes, in milliseconds, with triggers at some times.
     async fn closes(triggers: &[(u64, &str)]) -> u128 {
+        looks(triggers).await.pop().unwrap()
+    }
+
+    /// When the window is looked at, the last time because it closes.
+    async fn looks(triggers: &[(u64, &str)]) -> Vec<u128> {
         let batcher = Arc::new(Batcher::new(Duration::from_secs(1), Duration::from_secs(10)));
         let start = Instant::now();
         for (at, id) in triggers.iter().copied() {
@@ -106,8 +135,27 @@ mod tests {
                 batcher.trigger(&id);
             });
         }
-        batcher.wait().await;
-        start.elapsed().as_millis()
+        let mut looks = Vec::new();
+        loop {
+            let batch = batcher.wait().await;
+            looks.push(start.elapsed().as_millis());
+            if batch == Batch::Complete {
+                return looks;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_window_that_stays_open_is_looked_at_every_second_in_which_something_came() {
+        assert_eq!(looks(&[(0, "a")]).await, [1_000]);
+        assert_eq!(looks(&[(0, "a"), (900, "b"), (1_800, "c")]).await, [1_000, 2_000, 2_800]);
+        let batcher = Batcher::new(Duration::from_secs(3), Duration::from_secs(10));
+        batcher.trigger("a");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        batcher.trigger("b");
+        assert_eq!(batcher.wait().await, Batch::Growing);
+        // Nothing has come since, so that the next time is the end.
+        assert_eq!(batcher.wait().await, Batch::Complete);
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,6 +42,8 @@ pub(crate) struct NewClaim {
     pub(crate) pods: Vec<Decided>,
     /// Whether it is also for virtual ones.
     pub(crate) for_buffers: bool,
+    /// Whether no other pod that waits fits on it, so that there is nothing to wait for.
+    pub(crate) full: bool,
 }
 
 impl NewClaim {
@@ -49,7 +51,7 @@ impl NewClaim {
     pub(crate) fn bare(pool: Arc<NodePool>, sets: &LabelSets) -> Result<Self, Reason> {
         let claim = payload::bare_node_claim(&pool, sets)?;
         let (types, pods) = (Vec::new(), Vec::new());
-        Ok(Self { claim, pool, types, min_values_relaxed: false, pods, for_buffers: false })
+        Ok(Self { claim, pool, types, min_values_relaxed: false, pods, for_buffers: false, full: true })
     }
 }
 
@@ -168,6 +170,7 @@ pub(crate) fn new_claim(
         types: type_names(snapshot, universe, claim),
         min_values_relaxed: claim.min_values_relaxed,
         for_buffers: pods.len() < claim.pods.len(),
+        full: claim.full,
         pods,
     }
 }

@@ -36,7 +36,7 @@ use runtime::settings::PreferencePolicy;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::batcher::Batcher;
+use super::batcher::{Batch, Batcher};
 use super::counted::Counted;
 use super::create::{about, create, nominate};
 use super::outcome::{NewClaim, Outcome, Pending, ignored_pods, outcome};
@@ -69,9 +69,13 @@ struct Provisioner {
 impl Reconcile for Provisioner {
     fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Reconciled> {
         async {
-            self.batcher.wait().await;
-            self.until_synced().await;
-            self.pass().await?;
+            match self.batcher.wait().await {
+                Batch::Growing => self.early_pass().await?,
+                Batch::Complete => {
+                    self.until_synced().await;
+                    self.pass().await?;
+                }
+            }
             Ok(Again::After(Duration::ZERO))
         }
         .boxed()
@@ -98,11 +102,7 @@ impl Provisioner {
 
     async fn pass(&self) -> Result<(), Error> {
         let start = Instant::now();
-        let pools = ready_pools(&self.context.cluster.read());
-        let has_pools = !pools.is_empty();
-        let types = catalogue::of(&self.context, pools.values()).await;
-        let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
-        let (rooms, decided) = self.decide(pools, types, &id).await;
+        let (has_pools, rooms, decided) = self.look_and_decide().await;
         let Some((outcome, counted)) = decided else {
             self.keep_rooms(&rooms, &Placement::default()).await;
             return Ok(());
@@ -119,11 +119,45 @@ impl Provisioner {
         }
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
-        let reason = PROVISIONED;
-        let outgrown = self.outgrown(&outcome, &counted);
-        let claims = outcome.claims.iter().filter(|claim| !outgrown.contains_key(pool_name(claim)));
-        let creating = join_all(claims.map(|claim| create(&self.context, claim, reason)));
+        let creating = self.create_all(&outcome, &counted);
         let (created, ()) = join(creating, self.keep_rooms(&rooms, &outcome.placement)).await;
+        created
+    }
+
+    /// Launches what has no room for pods that may still come, while a batch grows. Everything else waits for its end.
+    async fn early_pass(&self) -> Result<(), Error> {
+        // Nobody has planned with the sizes of claims that are being launched.
+        if !self.context.cluster.read().is_synced(self.context.now()) {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let (_, _, decided) = self.look_and_decide().await;
+        let Some((mut outcome, counted)) = decided else { return Ok(()) };
+        outcome.claims.retain(|claim| claim.full);
+        if outcome.claims.is_empty() {
+            return Ok(());
+        }
+        (outcome.pending, outcome.nominated) = (Vec::new(), Vec::new());
+        self.report(&outcome, start.elapsed());
+        self.record(&outcome);
+        self.create_all(&outcome, &counted).await
+    }
+
+    /// Finds places for all that needs one, and says whether there are pools at all.
+    async fn look_and_decide(&self) -> (bool, Vec<Room>, Option<(Outcome, Counted)>) {
+        let pools = ready_pools(&self.context.cluster.read());
+        let has_pools = !pools.is_empty();
+        let types = catalogue::of(&self.context, pools.values()).await;
+        let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
+        let (rooms, decided) = self.decide(pools, types, &id).await;
+        (has_pools, rooms, decided)
+    }
+
+    /// Creates the claims of an outcome.
+    async fn create_all(&self, outcome: &Outcome, counted: &Counted) -> Result<(), Error> {
+        let outgrown = self.outgrown(outcome, counted);
+        let claims = outcome.claims.iter().filter(|claim| !outgrown.contains_key(pool_name(claim)));
+        let created = join_all(claims.map(|claim| create(&self.context, claim, PROVISIONED))).await;
         let failed = outgrown.into_values().chain(created.into_iter().filter_map(Result::err));
         let failed: Vec<String> = failed.map(|error| error.to_string()).collect();
         if failed.is_empty() { Ok(()) } else { Err(Error::Other(failed.join("; "))) }

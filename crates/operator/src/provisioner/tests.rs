@@ -43,10 +43,15 @@ fn told(cluster: &Operated, name: &str) -> Vec<String> {
 
 /// Pretends that the cloud has launched a claim.
 fn launch(cluster: &Operated, claim: &Value) -> String {
+    launch_with(cluster, claim, "8")
+}
+
+/// As [`launch`], on a node with some processors.
+fn launch_with(cluster: &Operated, claim: &Value, cpu: &str) -> String {
     let name = claim["metadata"]["name"].as_str().unwrap().to_owned();
-    let amounts = json!({"cpu": "8", "memory": "16Gi", "pods": "100", "ephemeral-storage": "20Gi"});
+    let amounts = json!({"cpu": cpu, "memory": "16Gi", "pods": "100", "ephemeral-storage": "20Gi"});
     let labels = json!({
-        "node.kubernetes.io/instance-type": "c-8x-amd64-linux", "topology.kubernetes.io/zone": "test-zone-a",
+        "node.kubernetes.io/instance-type": format!("c-{cpu}x-amd64-linux"), "topology.kubernetes.io/zone": "test-zone-a",
         "karpenter.sh/capacity-type": "spot", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
     });
     let path = format!("/apis/karpenter.sh/v1/nodeclaims/{name}");
@@ -270,4 +275,35 @@ fn a_claim_that_vanishes_before_its_launch_is_asked_for_again() {
     let claims = cluster.claims();
     assert_eq!(claims.len(), 1);
     assert_ne!(claims[0]["metadata"]["name"], first.as_str());
+}
+
+#[test]
+fn a_claim_that_is_full_does_not_wait_for_the_end_of_the_batch() {
+    let mut cluster = cluster();
+    let requirements = json!([{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4"]}]);
+    let change = json!({"spec": {"template": {"spec": {"requirements": requirements}}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    run(&mut cluster, 1);
+    let mut claims = Vec::new();
+    for number in 0..12 {
+        cluster.apply(&pod(&format!("a{number}"), "1500m", &json!({})));
+        cluster.run_for(Duration::from_millis(700));
+        for claim in cluster.claims() {
+            if claim["status"]["providerID"].is_null() {
+                launch_with(&cluster, &claim, "4");
+            }
+        }
+        claims.push(cluster.claims().len());
+    }
+    run(&mut cluster, 5);
+    // Two pods fill a node of four processors. The window is open until the last of them has come.
+    assert!(claims[3] > 0 && claims[3] < 4, "{claims:?}");
+    assert!(claims.iter().zip(1..).all(|(claims, pods)| *claims <= pods / 2), "{claims:?}");
+    assert_eq!(cluster.claims().len(), 6);
+    let records = cluster.context.cluster.read();
+    let nominated = (0..12).filter(|number| {
+        let record = records.pod_record(&Key::new("default", &format!("a{number}")));
+        record.is_some_and(|record| record.claim.is_some())
+    });
+    assert_eq!(nominated.count(), 12);
 }

@@ -82,6 +82,7 @@ fn claim_for(pods: &[&str], types: &[&str]) -> NewClaim {
         min_values_relaxed: false,
         pods: pods.iter().map(decided).collect(),
         for_buffers: false,
+        full: false,
     }
 }
 
