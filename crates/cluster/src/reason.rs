@@ -155,6 +155,9 @@ pub enum NotPending {
     /// Other pods make room for it.
     #[error("waits for room on node {0}")]
     Nominated(Box<str>),
+    /// It has a place once its volumes are made.
+    #[error("waits for its volumes on node {0}")]
+    Volumes(Box<str>),
     /// It has its own node.
     #[error("belongs to a DaemonSet")]
     Daemon,

@@ -45,7 +45,7 @@ use crate::eligibility;
 use crate::objects::Pod;
 use crate::objects::selector::NodeSelectorTerm;
 use crate::pod_disruption_budgets::Budgets;
-use crate::reason::{Ignored, Reason, Rejection};
+use crate::reason::{Ignored, NotPending, Reason, Rejection};
 use crate::shapes::Memo;
 use crate::state::{Key, Watched};
 use crate::state_node::Joined;
@@ -283,6 +283,10 @@ impl<'a> Builder<'a> {
     ) {
         if let Err(reason) = eligibility::pending(pod, self.options.accept_unseen_pods) {
             return self.ignore_pod(pod, reason.into());
+        }
+        let is_unseen = self.options.accept_unseen_pods && pod.status.conditions.scheduling.is_none();
+        if let Some(node) = self.volumes.awaited_on(pod).filter(|_| is_unseen) {
+            return self.ignore_pod(pod, NotPending::Volumes(node.into()).into());
         }
         let class = memo.get(pod).cloned().unwrap_or_else(|| {
             let class = self.validate(pod).and_then(|()| self.intern_class(pod));

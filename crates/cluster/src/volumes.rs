@@ -10,6 +10,9 @@ use crate::snapshot::View;
 /// Says that a claim got its volume and knows it.
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
+/// Says for which node the scheduler wants the volume of a claim.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
 /// Plugins of the time before drivers, and the drivers that took over.
 const MIGRATED: [(&str, &str); 7] = [
     ("kubernetes.io/aws-ebs", EBS),
@@ -66,6 +69,27 @@ impl fmt::Display for VolumeError {
 
 impl std::error::Error for VolumeError {}
 
+/// The name of the claim behind a volume of a pod, in the pod's namespace.
+fn claim_name(pod: &Pod, volume: &Volume) -> Box<str> {
+    match &volume.persistent_volume_claim {
+        Some(source) => source.claim_name.clone(),
+        None => format!("{}-{}", pod.metadata.name, volume.name).into(),
+    }
+}
+
+/// The node that the scheduler has chosen for a pod whose volumes are still being made. It says nothing about such a
+/// pod until they are there.
+pub(crate) fn awaited_on<'c>(
+    pod: &Pod,
+    claim: impl Fn(&str, &str) -> Option<&'c PersistentVolumeClaim>,
+) -> Option<&'c str> {
+    pod.spec.volumes.iter().find_map(|volume| {
+        let claim = claim(pod.metadata.namespace(), &claim_name(pod, volume))?;
+        let chosen = claim.metadata.annotations.get(SELECTED_NODE)?;
+        claim.spec.volume_name.is_empty().then_some(&**chosen)
+    })
+}
+
 /// A condition on where a volume can be attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition<'a> {
@@ -100,16 +124,18 @@ impl<'a> Volumes<'a> {
 
     /// The claim behind a volume of a pod.
     pub fn claim(&self, pod: &Pod, volume: &Volume) -> Result<&'a PersistentVolumeClaim, VolumeError> {
-        let name = match &volume.persistent_volume_claim {
-            Some(source) => source.claim_name.clone(),
-            None => format!("{}-{}", pod.metadata.name, volume.name).into(),
-        };
+        let name = claim_name(pod, volume);
         let found = self.claims.get(&(pod.metadata.namespace(), &*name)).copied();
         found.ok_or_else(|| {
             let message =
                 format!("getting persistent volume claim, PersistentVolumeClaim {name:?} not found");
             VolumeError::new(message, &[("PersistentVolumeClaim", &name)], "create it")
         })
+    }
+
+    /// The node that the scheduler has chosen for a pod whose volumes are still being made.
+    pub(crate) fn awaited_on(&self, pod: &Pod) -> Option<&'a str> {
+        awaited_on(pod, |namespace, name| self.claims.get(&(namespace, name)).copied())
     }
 
     /// Fails at the first volume of a pod that cannot be used.

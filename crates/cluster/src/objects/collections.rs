@@ -151,12 +151,13 @@ impl Deref for Annotations {
 
 impl<'de> Deserialize<'de> for Annotations {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        const KEPT: [&str; 5] = [
+        const KEPT: [&str; 6] = [
             "karpenter.sh/",
             "karpenter.k8s.aws/",
             "karpenter.azure.com/",
             "pv.kubernetes.io/",
             "controller.kubernetes.io/",
+            "volume.kubernetes.io/selected-node",
         ];
         let keep = |key: &str| KEPT.iter().any(|prefix| key.starts_with(prefix));
         deserializer.deserialize_any(MapVisitor { keep, value: PhantomData }).map(Self)

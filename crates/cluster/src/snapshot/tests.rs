@@ -366,6 +366,44 @@ fn pods_of_deleting_nodes_are_placed_again() {
 }
 
 #[test]
+fn pods_whose_volumes_are_being_made_have_a_place() {
+    let pod = |name: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default}}, spec: {{volumes: [{{name: v, \
+             persistentVolumeClaim: {{claimName: {name}}}}}], containers: []}}}}\n"
+        )
+    };
+    let claim = |name: &str, annotation: &str, volume: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {name}, namespace: default, annotations: \
+             {{{annotation}}}}}, spec: {{storageClassName: late, volumeName: '{volume}'}}}}\n"
+        )
+    };
+    let chosen = "volume.kubernetes.io/selected-node: n, pv.kubernetes.io/bind-completed: y";
+    let yaml = [
+        "---\n{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: late}, provisioner: p, \
+         volumeBindingMode: WaitForFirstConsumer}\n"
+            .to_owned(),
+        "---\n{apiVersion: v1, kind: PersistentVolume, metadata: {name: disk}}\n".to_owned(),
+        claim("new", "", ""),
+        claim("chosen", chosen, ""),
+        // The mark stays when the volume is there, and says nothing about the next pod.
+        claim("made", chosen, "disk"),
+        pod("new"),
+        pod("chosen"),
+        pod("made"),
+    ];
+    check(
+        &built_with(&yaml.concat(), |options| options.accept_unseen_pods = true),
+        Shown::pods,
+        &expect![[r#"
+        default/new class 0
+        default/made class 0
+        ignored Pod default/chosen: waits for its volumes on node n"#]],
+    );
+}
+
+#[test]
 fn pods_that_do_not_wait_are_left_out_with_the_reason() {
     let yaml = [
         pod("fine", ""),

@@ -1,5 +1,6 @@
 //! A state made of the objects of files, for those who only plan.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::provider::Provider;
@@ -8,7 +9,8 @@ use super::kind::{Object, StatefulSet};
 use super::{Seen, State};
 use crate::eligibility::unseen_pending;
 use crate::objects::pod::Scheduling;
-use crate::objects::{Metadata, Objects, Pod};
+use crate::objects::{Metadata, Objects, PersistentVolumeClaim, Pod};
+use crate::volumes::awaited_on;
 
 /// Files written by hand need not say in which namespace things are that refer to each other.
 const NAMESPACE: &str = "default";
@@ -20,9 +22,14 @@ fn placed(metadata: &mut Metadata) {
 }
 
 /// Nor need they say that pods wait: those without a node that no scheduler has looked at do.
-fn seen(mut pod: Pod) -> Pod {
+fn seen(mut pod: Pod, claims: &BTreeMap<(Box<str>, Box<str>), PersistentVolumeClaim>) -> Pod {
     let scheduling = &pod.status.conditions.scheduling;
-    if pod.spec.node_name.is_empty() && scheduling.is_none() && unseen_pending(&pod).is_ok() {
+    let claim = |namespace: &str, name: &str| claims.get(&(namespace.into(), name.into()));
+    if pod.spec.node_name.is_empty()
+        && scheduling.is_none()
+        && unseen_pending(&pod).is_ok()
+        && awaited_on(&pod, claim).is_none()
+    {
         pod.status.conditions.scheduling = Some(Scheduling::Unschedulable);
     }
     pod
@@ -46,6 +53,10 @@ impl State {
         let Objects { pod_disruption_budgets, priority_classes, services, replica_sets, .. } = objects;
         let Objects { stateful_sets, replication_controllers, node_pools, node_claims, .. } = objects;
         let Objects { deployments, pod_templates, capacity_buffers, .. } = objects;
+        let claims: BTreeMap<_, _> = persistent_volume_claims
+            .iter()
+            .map(|it| ((it.metadata.namespace().into(), it.metadata.name.clone()), it.clone()))
+            .collect();
         let all = []
             .into_iter()
             .chain(namespaces.into_iter().map(|it| Object::Namespace(Arc::new(it))))
@@ -66,7 +77,7 @@ impl State {
             .chain(deployments.into_iter().map(|it| Object::Deployment(Arc::new(it))))
             .chain(pod_templates.into_iter().map(|it| Object::PodTemplate(Arc::new(it))))
             .chain(capacity_buffers.into_iter().map(|it| Object::CapacityBuffer(Arc::new(it))))
-            .chain(pods.into_iter().map(|it| Object::Pod(Arc::new(seen(it)))));
+            .chain(pods.into_iter().map(|it| Object::Pod(Arc::new(seen(it, &claims)))));
         for object in all {
             state.observe(Seen::Applied(object));
         }
@@ -96,7 +107,11 @@ mod tests {
              {apiVersion: v1, kind: Pod, metadata: {name: held}, spec: {schedulingGates: [{name: g}]}}\n---\n\
              {apiVersion: v1, kind: Pod, metadata: {name: others}, spec: {schedulerName: volcano}}\n---\n\
              {apiVersion: v1, kind: Pod, metadata: {name: gated}, status: {conditions: [\
-             {type: PodScheduled, status: 'False', reason: SchedulingGated}]}}\n",
+             {type: PodScheduled, status: 'False', reason: SchedulingGated}]}}\n---\n\
+             {apiVersion: v1, kind: Pod, metadata: {name: being-bound}, spec: {volumes: [\
+             {name: v, persistentVolumeClaim: {claimName: chosen}}]}}\n---\n\
+             {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: chosen, annotations: \
+             {volume.kubernetes.io/selected-node: n}}}\n",
         );
         let waiting = state.pods.values().filter(|pod| is_provisionable(pod));
         assert_eq!(waiting.map(|pod| &*pod.metadata.name).collect::<Vec<_>>(), ["unseen"]);
