@@ -24,7 +24,6 @@ use cluster::reason::Ignored;
 use cluster::scheduler_config::SchedulerConfig;
 use cluster::snapshot::{self, InstanceTypes};
 use cluster::state::State;
-use engine::options::{MinValues, Options, Preferences, Reserved};
 use given::Given;
 use operator::disruption::preview;
 use overlays::Corrected;
@@ -122,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return disrupt(args);
     }
     let gates = gates(args)?;
-    let scheduler_config = scheduler_config(args)?;
+    let settings = settings(args, gates)?;
     let mut watch = Stopwatch::start();
     let given = Given::read(args, gates)?;
     let provider = given.provider();
@@ -131,16 +130,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let read = watch.lap();
 
     let (corrected, rooms) = (given.corrected(&types), given.rooms(gates));
-    let mut options = snapshot::Options::new(provider, &types);
-    if let Some(Corrected { types, .. }) = &corrected {
-        options.instance_types = InstanceTypes::ByPool(types);
-    }
-    options.scheduler_config = scheduler_config;
-    options.rooms = &rooms;
-    let built = given.build(options, now());
+    let choice = match &corrected {
+        Some(Corrected { types, .. }) => InstanceTypes::ByPool(types),
+        None => InstanceTypes::Same(&types),
+    };
+    let built = given.build(choice, &rooms, &settings, now());
     let snapshot = watch.lap();
 
-    let plan = engine::solve::solve(&built.snapshot, &solve_options(args, gates));
+    let plan = operator::provisioner::plan::plan(&built, &settings);
     let timings = Timings { read, snapshot, solve: watch.lap() };
 
     warnings::overlays(corrected.as_ref());
@@ -242,20 +239,6 @@ fn gates(args: &Args) -> Result<Gates> {
     match unknown.first() {
         Some(name) => Err(crate::usage(format!("--feature-gates: there is no feature {name}"))),
         None => Ok(gates),
-    }
-}
-
-fn solve_options(args: &Args, gates: Gates) -> Options {
-    Options {
-        preferences: match args.preference_policy {
-            PreferencePolicy::Respect => Preferences::Respect,
-            PreferencePolicy::Ignore => Preferences::Ignore,
-        },
-        min_values: match args.min_values_policy {
-            MinValuesPolicy::Strict => MinValues::Strict,
-            MinValuesPolicy::BestEffort => MinValues::BestEffort,
-        },
-        reserved: if gates.reserved_capacity { Reserved::Strict } else { Reserved::Off },
     }
 }
 

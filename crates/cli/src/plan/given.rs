@@ -9,9 +9,11 @@ use cluster::buffers::{self, Room};
 use cluster::file::{self, Contents, workloads};
 use cluster::instance_types::InstanceType;
 use cluster::objects::Objects;
-use cluster::snapshot::{self, Built};
+use cluster::snapshot::{Built, InstanceTypes};
 use cluster::state::State;
 use jiff::Timestamp;
+use operator::provisioner::plan;
+use runtime::Settings;
 use runtime::settings::Gates;
 
 use super::overlays::Corrected;
@@ -74,14 +76,19 @@ impl Given {
         }
     }
 
-    /// The engine's snapshot.
-    pub(super) fn build(&self, mut options: snapshot::Options<'_>, now: Timestamp) -> Built {
+    /// What the provisioner would look at.
+    pub(super) fn build(
+        &self,
+        types: InstanceTypes<'_>,
+        rooms: &[Room],
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Built {
         match self {
-            Self::Files(objects, _) => {
-                options.accept_unseen_pods = true;
-                snapshot::build(&**objects, &options, now)
+            Self::Files(objects, provider) => {
+                plan::snapshot_of_files(&**objects, *provider, types, rooms, settings, now)
             }
-            Self::Cluster(state) => snapshot::build(&**state, &options, now),
+            Self::Cluster(state) => plan::snapshot(state, types, rooms, settings, now),
         }
     }
 }
