@@ -204,7 +204,10 @@ impl Chance {
         }
         let mut spec = json!({"containers": [container], "terminationGracePeriodSeconds": 0});
         let mut affinity = Map::new();
-        self.add_node_rules(&mut spec, &mut affinity);
+        // Rules of several kinds together leave most pods without a place.
+        if self.maybe(0.5) {
+            self.add_node_rules(&mut spec, &mut affinity);
+        }
         self.add_pod_rules(app, &mut spec, &mut affinity);
         if !affinity.is_empty() {
             spec["affinity"] = affinity.into();
@@ -229,8 +232,9 @@ impl Chance {
             let claim = self.one_of(&["disk-a", "disk-b", "to-come", "of-nobody", "missing"]);
             spec["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]);
         }
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
-            "name": name, "namespace": self.one_of(&["default", "default", "other"]), "labels": {"app": app}}, "spec": spec})
+        let namespace = self.one_of(&["default", "default", "other"]);
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}, "spec": spec})
     }
 
     /// Rules about the labels of nodes.
@@ -250,7 +254,10 @@ impl Chance {
             ]);
         }
         if self.maybe(0.25) {
-            let term = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+            let term = |key: &str, operator: &str, values: &[&str]| {
+                let expression = json!({"key": key, "operator": operator, "values": values});
+                json!({"matchExpressions": [expression]})
+            };
             let terms = [
                 term(ZONE, "In", &["test-zone-a", "test-zone-d"]),
                 term(ZONE, "NotIn", &["test-zone-a"]),
@@ -286,7 +293,7 @@ impl Chance {
         let other = if self.maybe(0.6) { app } else { self.one_of(&[APPS[0], APPS[1], "nobody"]) };
         let selector = json!({"matchLabels": {"app": other}});
         let term = json!({"topologyKey": key, "labelSelector": selector});
-        let kind = match self.number(0..10) {
+        let kind = match self.number(0..12) {
             0 => "podAffinity",
             1 | 2 => "podAntiAffinity",
             3 => {
