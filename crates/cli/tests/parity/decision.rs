@@ -100,9 +100,8 @@ impl Decision {
         };
         let pools =
             |of: &Self| of.nodes.iter().map(|it| (it.pool.clone(), it.pods.clone())).collect::<Vec<_>>();
-        if pools(self) != pools(other) {
-            tell("new nodes", &pools(self), &pools(other));
-        } else {
+        let (of_self, of_other) = (pools(self), pools(other));
+        if of_self == of_other {
             for (a, b) in self.nodes.iter().zip(&other.nodes) {
                 if a.launched != b.launched {
                     tell("what is launched", &a.launched, &b.launched);
@@ -116,6 +115,8 @@ impl Decision {
                     tell("requirements", &a.requirements, &b.requirements);
                 }
             }
+        } else {
+            tell("new nodes", &of_self, &of_other);
         }
         if self.existing != other.existing {
             tell("existing nodes", &self.existing, &other.existing);

@@ -42,6 +42,7 @@ use testkit::scenarios::manifests::{node_class, with};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use units::Quantity;
 
 /// How many clusters are looked at if nobody asks for more.
 const CLUSTERS: u64 = 40;
@@ -125,7 +126,9 @@ impl Played {
 
     /// Makes a cluster whose pods wait, and in which no operator runs.
     fn populate(&mut self) {
-        common().iter().for_each(|object| self.apply(object));
+        for object in common() {
+            self.apply(&object);
+        }
         let was_operated = self.chance.maybe(0.5);
         // Claims without nodes are there when a plan is made.
         self.registers_late = was_operated && self.chance.maybe(0.35);
@@ -352,6 +355,27 @@ impl Played {
         evaluate(Provider::Kwok, &overlays, &of_pools).in_force.apply_to_all(&types)
     }
 
+    /// Fails if what was launched is more than a pool may have.
+    fn check_limits(&self) -> Result<(), String> {
+        let claims = self.world.list(CLAIMS);
+        for pool in self.world.list(POOLS) {
+            let is_of_pool =
+                |claim: &&Value| claim["metadata"]["labels"][labels::NODEPOOL] == pool["metadata"]["name"];
+            for (resource, limit) in pool["spec"]["limits"].as_object().into_iter().flatten() {
+                let has = |claim: &Value| match resource.as_str() {
+                    "nodes" => amount(&json!("1")),
+                    resource => amount(&claim["status"]["capacity"][resource]),
+                };
+                let used: i128 = claims.iter().filter(is_of_pool).map(has).sum();
+                if used > amount(limit) {
+                    let (seed, name) = (self.seed, &pool["metadata"]["name"]);
+                    return Err(format!("seed {seed}: NodePool {name} has more {resource} than {limit}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// How much there was of what.
     fn count(&self, plan: &Decision) -> Counts {
         let pools = self.world.list(POOLS);
@@ -408,6 +432,12 @@ impl Played {
     }
 }
 
+/// A quantity as a number.
+fn amount(written: &Value) -> i128 {
+    let quantity = written.as_str().and_then(|text| text.parse::<Quantity>().ok());
+    quantity.map_or(0, Quantity::nanos)
+}
+
 fn name_of(pod: &Value) -> String {
     format!("{}/{}", text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]))
 }
@@ -425,7 +455,7 @@ fn opts_out(pod: &Value) -> bool {
     let wish = &rules["preferredDuringSchedulingIgnoredDuringExecution"][0]["preference"];
     let chosen = pod["spec"]["nodeSelector"][labels::NODEPOOL].as_str();
     let mut left: Option<BTreeSet<&str>> = chosen.map(|pool| BTreeSet::from([pool]));
-    let expressions = [required, wish].into_iter().flat_map(|term| term["matchExpressions"].as_array());
+    let expressions = [required, wish].into_iter().filter_map(|term| term["matchExpressions"].as_array());
     for it in expressions.flatten().filter(|it| it["key"] == labels::NODEPOOL) {
         // Without values none is left.
         let values = it["values"].as_array().into_iter().flatten();
@@ -446,10 +476,17 @@ fn play(seed: u64) -> Result<Counts, String> {
     let decided = played.first_round(&operator);
     let expected = played.as_carried_out(&of_files, &decided);
     played.compare([("the plan", &expected), ("the controller", &decided)])?;
+    played.check_limits()?;
     let counts = played.count(&of_files);
     played.run(60);
     played.check_promises(&of_files)?;
     Ok(counts)
+}
+
+fn add(counts: &mut Counts, more: Counts) {
+    for (what, count) in more {
+        *counts.entry(what).or_default() += count;
+    }
 }
 
 /// Every other cluster, so that two are looked at at the same time; what was seen, and what is wrong.
@@ -460,7 +497,7 @@ fn play_half(seeds: impl Iterator<Item = u64>) -> (Counts, Vec<String>) {
         match play(seed) {
             Ok(seen) => {
                 println!("seed {seed}: {seen:?}");
-                seen.into_iter().for_each(|(what, count)| *counts.entry(what).or_default() += count);
+                add(&mut counts, seen);
             }
             Err(told) => {
                 println!("{told}");
@@ -481,7 +518,7 @@ fn plan_and_the_controller_decide_alike_on_random_clusters() {
     let other = std::thread::spawn(move || play_half(other.skip(1).step_by(2)));
     let (mut counts, mut wrong) = play_half(seeds.step_by(2));
     let (more_counts, more_wrong) = other.join().expect("what is wrong is returned");
-    more_counts.into_iter().for_each(|(what, count)| *counts.entry(what).or_default() += count);
+    add(&mut counts, more_counts);
     wrong.extend(more_wrong);
     assert!(wrong.is_empty(), "{} clusters are not decided alike:\n{}", wrong.len(), wrong.join("\n"));
     for what in SEEN {

@@ -54,7 +54,7 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
 
 fn amount(value: &Value) -> Option<i128> {
     let written = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-    written.parse::<Quantity>().ok().map(|quantity| quantity.nanos())
+    written.parse::<Quantity>().ok().map(Quantity::nanos)
 }
 
 fn amounts(value: &Value) -> Amounts {
@@ -88,7 +88,7 @@ impl Ledger {
 
     /// What happened lately, for failures.
     pub(crate) fn story(&self) -> String {
-        self.story.iter().map(|line| format!("  {line}\n")).collect()
+        self.story.iter().flat_map(|line| ["  ", line, "\n"]).collect()
     }
 
     /// Takes note of something that happened; what is wrong with it, if anything.
@@ -147,15 +147,18 @@ impl Ledger {
             self.tell(format!("{} node of {claim:?} stays", entry.at));
             self.count("nodes that stay after all");
             // Something may have come in its place.
-            claim.into_iter().for_each(|(_, pool)| self.allow(&pool));
+            if let Some((_, pool)) = claim {
+                self.allow(&pool);
+            }
         }
     }
 
     fn see_claim(&mut self, name: &str, value: &Value, is_gone: bool, entry: &Entry) -> Result<(), String> {
         if is_gone {
             self.tell(format!("{} NodeClaim {name} is gone", entry.at));
-            let gone = self.claims.remove(name);
-            gone.into_iter().for_each(|claim| self.shrink(&claim.pool));
+            if let Some(claim) = self.claims.remove(name) {
+                self.shrink(&claim.pool);
+            }
             return Ok(());
         }
         let claim = self.read(value);

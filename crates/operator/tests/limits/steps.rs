@@ -63,10 +63,11 @@ impl Played {
                 spec["limits"] = self.limits();
             }
             if self.random.random_bool(0.2) {
-                let requirements = spec["template"]["spec"]["requirements"].as_array_mut();
                 let wish =
                     json!({"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 2});
-                requirements.into_iter().for_each(|all| all.push(wish.clone()));
+                if let Some(requirements) = spec["template"]["spec"]["requirements"].as_array_mut() {
+                    requirements.push(wish);
+                }
             }
             self.world.apply(&with(pool(&format!("p{number}")), &json!({"spec": spec})).to_string());
         }
@@ -82,15 +83,15 @@ impl Played {
         let cpu = self.one_of(&["200m", "500m", "900m", "1500m", "3"]);
         let mut spec = json!({"terminationGracePeriodSeconds": self.one_of(&[0, 5])});
         match self.random.random_range(0..4) {
-            0 => {
+            0 | 1 => {
                 let apart = json!({"topologyKey": "kubernetes.io/hostname",
                     "labelSelector": {"matchLabels": {"app": name}}});
                 spec["affinity"] =
                     json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}});
             }
-            1 => {
+            2 => {
                 spec["nodeSelector"] =
-                    json!({"topology.kubernetes.io/zone": self.one_of(&["test-zone-a", "test-zone-b"])})
+                    json!({"topology.kubernetes.io/zone": self.one_of(&["test-zone-a", "test-zone-b"])});
             }
             _ => {}
         }
