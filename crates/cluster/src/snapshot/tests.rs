@@ -398,7 +398,7 @@ fn pods_whose_volumes_are_being_made_have_a_place() {
         Shown::pods,
         &expect![[r#"
         default/new class 0
-        default/made class 0
+        default/made class 1
         ignored Pod default/chosen: waits for its volumes on node n"#]],
     );
 }
