@@ -55,6 +55,7 @@ impl State {
         let Objects { deployments, pod_templates, capacity_buffers, .. } = objects;
         let claims: BTreeMap<_, _> = persistent_volume_claims
             .iter()
+            .filter(|it| it.spec.volume_name.is_empty())
             .map(|it| ((it.metadata.namespace().into(), it.metadata.name.clone()), it.clone()))
             .collect();
         let all = []
