@@ -46,7 +46,7 @@ use tokio::task::JoinHandle;
 /// How many steps a cluster takes.
 const STEPS: usize = 100;
 /// How many steps are taken in all if nobody asks for more.
-const SAMPLE: usize = 500;
+const SAMPLE: usize = 400;
 /// After how many steps a plan is compared with what the controller does.
 const COMPARED: usize = 25;
 /// What is watched: what pools may have, what they have, and for what.
