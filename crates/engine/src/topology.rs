@@ -62,8 +62,8 @@ pub struct Unsatisfiable {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Topology {
     groups: Vec<Group>,
-    ids: FastMap<GroupKey, GroupId>,
-    inverse_ids: FastMap<GroupKey, GroupId>,
+    ids: FastMap<Arc<GroupKey>, GroupId>,
+    inverse_ids: FastMap<Arc<GroupKey>, GroupId>,
     /// Which groups select pods of a namespace with some labels, and up to which group that is known.
     selecting: FastMap<(NamespaceId, LabelsId), (usize, Vec<GroupId>)>,
     domains: Domains,
@@ -153,7 +153,8 @@ impl Topology {
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
-        let mut group = Group::new(key.clone(), false, world.snapshot.keys.hostname);
+        let key = Arc::new(key);
+        let mut group = Group::new(Arc::clone(&key), false, world.snapshot.keys.hostname);
         self.start(&mut group, world, class.tolerations);
         let id = GroupId::at(self.groups.len());
         self.count_running(&mut group, id, world);
@@ -169,7 +170,8 @@ impl Topology {
             return *id;
         }
         // Whoever runs and keeps others away was known from the start, so there is nothing to count.
-        let mut group = Group::new(key.clone(), true, world.snapshot.keys.hostname);
+        let key = Arc::new(key);
+        let mut group = Group::new(Arc::clone(&key), true, world.snapshot.keys.hostname);
         self.start(&mut group, world, tolerations);
         let id = GroupId::at(self.groups.len());
         self.groups.push(group);

@@ -313,17 +313,12 @@ impl Played {
     /// A plan without what a controller does not show, for reasons of its own:
     ///
     /// * a pod that wants no node of a NodePool gets no event;
-    /// * while no NodePool may get new nodes, nothing is wrong with the pods, and none gets an event;
+    /// * while there is no NodePool for pods, nothing is wrong with them, and none gets an event;
     /// * pods that go to a node of nobody's pool are expected on no claim;
     /// * where overlays give several types the same price, the cloud may choose any of them.
     fn as_carried_out(&self, plan: &Decision, decided: &Decision) -> Decision {
         let mut expected = plan.clone();
-        let is_open = |pool: &Value| {
-            let conditions = pool["status"]["conditions"].as_array().into_iter().flatten();
-            let mut ready = conditions.filter(|it| it["type"] == "Ready" && it["status"] == "True");
-            pool["spec"]["replicas"].is_null() && ready.next().is_some()
-        };
-        let has_pools = self.world.list(POOLS).iter().any(is_open);
+        let has_pools = self.world.list(POOLS).iter().any(|pool| pool["spec"]["replicas"].is_null());
         let out: BTreeSet<String> =
             self.world.pods().iter().filter(|pod| opts_out(pod)).map(name_of).collect();
         let is_told = |pod: &String| has_pools && !out.contains(pod) || decided.pending.contains_key(pod);

@@ -5,7 +5,7 @@ use super::{Reached, Said, SchedulingErrors};
 use crate::intern::ValueId;
 use crate::model::{NamespaceId, Selector};
 use crate::solve::{Conflict, TopologyFailure};
-use crate::topology::Rule;
+use crate::topology::{GroupKey, Rule};
 use crate::universe::{Incompatible, RequirementId};
 
 const BRIEF: &str = "topology rules not met";
@@ -33,9 +33,13 @@ impl SchedulingErrors<'_> {
 
     /// Who is selected, and in which namespaces.
     fn others(&self, failure: &TopologyFailure) -> String {
-        let pods = self.selected(failure.selector.as_ref());
-        let names: Vec<String> =
-            failure.namespaces.iter().map(|id| self.snapshot().namespaces.resolve(id.0).to_owned()).collect();
+        let pods = self.selected(failure.group.selector.as_ref());
+        let names: Vec<String> = failure
+            .group
+            .namespaces
+            .iter()
+            .map(|id| self.snapshot().namespaces.resolve(id.0).to_owned())
+            .collect();
         if names.is_empty() { pods } else { format!("{pods} in namespace {}", few(&names)) }
     }
 
@@ -87,7 +91,7 @@ impl SchedulingErrors<'_> {
                 few(&open)
             )
         } else {
-            let others = self.selected(failure.selector.as_ref());
+            let others = self.selected(failure.group.selector.as_ref());
             format!(
                 "the pod must not share a {key} with {others} (podAntiAffinity), and all it could use have some ({})",
                 few(&open)
@@ -97,7 +101,7 @@ impl SchedulingErrors<'_> {
     }
 
     fn spread(&self, failure: &TopologyFailure) -> Said {
-        let TopologyFailure { max_skew, min_domains, .. } = failure;
+        let GroupKey { max_skew, min_domains, .. } = &*failure.group;
         let key = self.universe().key_name(failure.key);
         let counted = |(value, count): &(ValueId, i32)| {
             format!("{}: {count}", self.universe().values(failure.key).name(*value))
@@ -205,7 +209,7 @@ impl SchedulingErrors<'_> {
 }
 
 fn selects(failure: &TopologyFailure, namespace: NamespaceId, matches: impl Fn(&Selector) -> bool) -> bool {
-    failure.namespaces.contains(&namespace) && failure.selector.as_ref().is_some_and(matches)
+    failure.group.namespaces.contains(&namespace) && failure.group.selector.as_ref().is_some_and(matches)
 }
 
 fn said(what: impl Into<String>, help: impl Into<String>) -> Said {

@@ -58,7 +58,7 @@ impl Claim {
         self.rows = rows;
     }
 
-    /// Whether the largest of its types would have room for more.
+    /// Whether the largest of its types would have room for more; most claims that are full are told apart by this.
     pub(super) fn may_take(&self, more: &Amounts) -> bool {
         more.iter().all(|(resource, amount)| {
             self.requests.get(resource).saturating_add(amount) <= self.largest.get(resource)
@@ -500,11 +500,8 @@ impl Core<'_> {
             counts: group.counts().collect(),
             pod_domains: failure.pod_domains,
             node_domains: failure.node_domains,
-            selector: group.key.selector.clone(),
-            namespaces: group.key.namespaces.clone(),
+            group: Arc::clone(&group.key),
             of_others: group.inverse,
-            max_skew: group.key.max_skew,
-            min_domains: group.key.min_domains,
             occupied: group.occupied(),
         }
     }

@@ -1,9 +1,11 @@
 //! Why a pod cannot be placed. Reasons are data; texts are made from them when somebody asks.
 
+use std::sync::Arc;
+
 use crate::intern::{KeyId, ResourceId, ValueId};
-use crate::model::{DriverId, NamespaceId, PoolId, Selector, Taint};
+use crate::model::{DriverId, PoolId, Taint};
 use crate::resources::Amounts;
-use crate::topology::Rule;
+use crate::topology::{GroupKey, Rule};
 use crate::universe::{Incompatible, RequirementId, SetId};
 
 /// Why no place was found for a pod.
@@ -112,16 +114,10 @@ pub struct TopologyFailure {
     pub pod_domains: Option<RequirementId>,
     /// What the node or claim has.
     pub node_domains: Option<RequirementId>,
-    /// Which pods count.
-    pub selector: Option<Selector>,
-    /// The namespaces of the pods that count.
-    pub namespaces: Vec<NamespaceId>,
+    /// Which pods count, and how many more of them a domain may have.
+    pub(crate) group: Arc<GroupKey>,
     /// Whether it is a rule of other pods, which keep this one away.
     pub of_others: bool,
-    /// How much fuller than the emptiest domain another may be.
-    pub max_skew: i32,
-    /// How many domains there must be before any counts as emptiest.
-    pub min_domains: Option<i32>,
     /// How many domains or hosts have such pods.
     pub occupied: usize,
 }

@@ -1,5 +1,7 @@
 //! One topology rule and how many pods it counts in each domain.
 
+use std::sync::Arc;
+
 use crate::intern::{KeyId, ValueId};
 use crate::model::{NamespaceId, PodTerm, Selector, TolerationsId};
 use crate::topology::HostId;
@@ -75,7 +77,8 @@ pub(crate) enum Allowed {
 /// A rule and its counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    pub(crate) key: GroupKey,
+    /// Shared with the failures that speak of it.
+    pub(crate) key: Arc<GroupKey>,
     /// Whether owners are counted and selected pods obey.
     pub(crate) inverse: bool,
     hostname: bool,
@@ -116,7 +119,7 @@ const LASTING: u32 = u32::MAX;
 const UNKNOWN: u32 = u32::MAX;
 
 impl Group {
-    pub(crate) fn new(key: GroupKey, inverse: bool, hostname: KeyId) -> Self {
+    pub(crate) fn new(key: Arc<GroupKey>, inverse: bool, hostname: KeyId) -> Self {
         Self { hostname: key.key == hostname, key, inverse, ..Self::default() }
     }
 
