@@ -60,7 +60,7 @@ impl Teller {
     /// Hears a line of the log, and returns what is to be told of it at once.
     pub(super) fn hear(&mut self, line: &Line, facts: &dyn Facts, now: Instant) -> Option<Told> {
         if line.message == "could not schedule pod" {
-            self.gather(line.text("Pod"), sentence(&line.text("error")), now);
+            self.gather(line.text("Pod"), sentence(&line.text("why")), now);
             return None;
         }
         let told = sentence_of(line, facts)?;
@@ -365,7 +365,7 @@ mod tests {
     }
 
     fn stays_pending(teller: &mut Teller, pod: &str, why: &str, now: Instant) {
-        let line = Line::new(Level::ERROR, "could not schedule pod", &[("Pod", pod), ("error", why)]);
+        let line = Line::new(Level::ERROR, "could not schedule pod", &[("Pod", pod), ("why", why)]);
         assert_eq!(teller.hear(&line, &Fleet, now), None);
     }
 

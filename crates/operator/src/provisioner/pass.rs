@@ -266,11 +266,11 @@ impl Provisioner {
 
     /// Tells operators which pods stay pending, and why.
     fn log_pending(outcome: &Outcome) {
-        for Pending { pod, error, unsupported, .. } in &outcome.pending {
+        for Pending { pod, why, error, unsupported } in &outcome.pending {
             if *unsupported {
-                tracing::info!(Pod = %pod.key, error = %error, "could not schedule pod");
+                tracing::info!(Pod = %pod.key, error = %error, why = %why, "could not schedule pod");
             } else {
-                tracing::error!(Pod = %pod.key, error = %error, "could not schedule pod");
+                tracing::error!(Pod = %pod.key, error = %error, why = %why, "could not schedule pod");
             }
         }
     }
