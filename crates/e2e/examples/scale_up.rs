@@ -1,16 +1,18 @@
 //! Scales a real control plane up with one controller after the other, and tells what each needed.
 //!
 //! `scale_up NAME=PROGRAM...`: a program is upstream's kwok controller, or ours if its file is called `karpenter`.
-//! Everything else is the same: API server, scheduler and controllers are the real ones, machines are played by
-//! our simulator in this process. `PODS` and `DEPLOYMENTS` say how much is created, `QPS` how many requests a second
-//! the controller manager may send (20 unless set, so that 1,000 pods take 50 s to exist), and `RUNS` how often each
-//! controller does it. With `TIMELINE=1` it prints second by second how many pods and nodes there were. With `DOWN_TO=70`
-//! all deployments are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With
-//! `UP_BY=PROGRAM` all begin that with the same nodes and pods, which that program has made, so that what they save does
-//! not depend on what they launched.
+//! `NAME=PROGRAM:FLAG,FLAG` gives it flags, so that two settings of one program can be compared.
+//! Everything else is the same: API server, scheduler and controllers are the real ones, KWOK plays the machines.
+//! `PODS` and `DEPLOYMENTS` say how much is created, `QPS` how many requests a second the controller manager may send (20
+//! unless set, so that 1,000 pods take 50 s to exist), and `RUNS` how often each controller does it; the means are told,
+//! too. With `TIMELINE=1` it prints second by second how many pods and nodes there were. With `DOWN_TO=70` all deployments
+//! are then scaled to 70 % and consolidation is switched on, until the nodes stay the same. With `UP_BY=PROGRAM` all begin
+//! that with the same nodes and pods, which that program has made, so that what they save does not depend on what they
+//! launched.
 
 #![expect(clippy::print_stdout, reason = "this is its result")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -22,14 +24,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use api::provider::Provider;
-use clock::Clock;
 use cluster::costs::price_by_labels;
 use cluster::instance_types::kwok;
-use controlplane::{KubeletOptions, NodeSelection, Options};
 use e2e::{Component, ControlPlane, Saved};
+use futures::StreamExt as _;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Config, ResourceExt as _};
 use serde_json::Value;
 use testkit::workload::workload;
 use tokio::runtime::Runtime;
@@ -42,6 +45,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 const STILL: Duration = Duration::from_secs(90);
 
 /// What a controller needed to scale up.
+#[derive(Clone)]
 struct Up {
     /// Until the last pod existed, before which nobody can be done.
     floor: f64,
@@ -81,8 +85,9 @@ fn main() -> Result<()> {
     let mut saved = None;
     if let Ok(program) = std::env::var("UP_BY") {
         let cluster = Cluster::start(None)?;
-        let (up, running) = scale_up(&cluster, Path::new(&program), size)?;
-        ups.push(up.line(&program));
+        let (up, running) = scale_up(&cluster, &program, size)?;
+        up.print(&program);
+        ups.push((program, up));
         drop(running);
         saved = Some(Arc::new(cluster.end()?));
     }
@@ -93,10 +98,11 @@ fn main() -> Result<()> {
         };
         let cluster = Cluster::start(saved.as_ref())?;
         let running = if saved.is_some() {
-            start(&cluster.plane, Path::new(program))?
+            start(&cluster.plane, program)?
         } else {
-            let (up, running) = scale_up(&cluster, Path::new(program), size)?;
-            ups.push(up.line(name));
+            let (up, running) = scale_up(&cluster, program, size)?;
+            up.print(name);
+            ups.push((name.to_owned(), up));
             running
         };
         if let Some(percent) = down_to {
@@ -111,7 +117,14 @@ fn main() -> Result<()> {
         "| controller | last pod exists | all run | processor time | memory at most | nodes | $/h |\n\
          |---|---|---|---|---|---|---|"
     );
-    println!("{}", ups.join("\n"));
+    ups.iter().for_each(|(name, up)| up.print(name));
+    if runs > 1 {
+        for controller in &controllers {
+            let name = controller.split('=').next().unwrap_or_default();
+            let own: Vec<Up> = ups.iter().filter(|(of, _)| of == name).map(|(_, up)| up.clone()).collect();
+            Up::mean(&own).print(&format!("{name}, mean"));
+        }
+    }
     if let Some(percent) = down_to {
         println!("\nScaled to {percent} %, until the nodes stay the same for {STILL:?}:\n");
         println!(
@@ -124,14 +137,26 @@ fn main() -> Result<()> {
 }
 
 impl Up {
-    /// A row of the table, which is also told at once.
-    fn line(&self, name: &str) -> String {
+    /// Prints a row of the table.
+    fn print(&self, name: &str) {
         let Self { floor, seconds, cpu, memory, nodes, price } = self;
-        let line = format!(
+        println!(
             "| {name} | {floor:.1} s | {seconds:.1} s | {cpu:.1} s | {memory} MB | {nodes} | {price:.2} |"
         );
-        println!("{line}");
-        line
+    }
+
+    /// The mean of several runs; of memory, the most.
+    fn mean(runs: &[Self]) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a count")]
+        let mean = |value: fn(&Self) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
+        Self {
+            floor: mean(|run| run.floor),
+            seconds: mean(|run| run.seconds),
+            cpu: mean(|run| run.cpu),
+            memory: runs.iter().map(|run| run.memory).max().unwrap_or_default(),
+            nodes: runs.iter().map(|run| run.nodes).sum::<usize>() / runs.len().max(1),
+            price: mean(|run| run.price),
+        }
     }
 }
 
@@ -150,16 +175,16 @@ impl Down {
     }
 }
 
-/// A control plane whose machines are played in this process.
+/// A control plane whose machines KWOK plays.
 struct Cluster {
     plane: ControlPlane,
-    machines: Runtime,
+    runtime: Runtime,
 }
 
 impl Cluster {
     /// With nothing but our definitions and a pool, or with what another one knew.
     fn start(saved: Option<&Arc<Saved>>) -> Result<Self> {
-        let mut builder = ControlPlane::builder().with_scheduler().with_controller_manager();
+        let mut builder = ControlPlane::builder().with_scheduler().with_controller_manager().with_kwok();
         if let Ok(qps) = std::env::var("QPS") {
             for flag in ["--kube-api-qps", "--kube-api-burst"] {
                 builder = builder.arg(Component::ControllerManager, &format!("{flag}={qps}"));
@@ -176,28 +201,11 @@ impl Cluster {
         plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])?;
         // Nothing goes away while pods come.
         plane.kubectl_with_input(&["apply", "--filename=-"], &pool("Never")?)?;
-        let machines = Runtime::new()?;
-        let client = machines.block_on(client(&plane))?;
-        machines.spawn(async move {
-            let options = Options {
-                scheduler: false,
-                workloads: false,
-                node_lifecycle: false,
-                kubelet: Some(KubeletOptions {
-                    nodes: NodeSelection::Annotated,
-                    ..KubeletOptions::default()
-                }),
-                events: false,
-                ..Options::default()
-            };
-            let _ = controlplane::run(client, Clock::system(), options).await;
-        });
-        Ok(Self { plane, machines })
+        Ok(Self { plane, runtime: Runtime::new()? })
     }
 
     /// Ends it, and keeps what it knows.
     fn end(self) -> Result<Saved> {
-        self.machines.shutdown_background();
         self.plane.save()
     }
 }
@@ -220,7 +228,7 @@ impl Drop for Running {
 }
 
 /// Creates the pods and lets a controller find nodes for them. It goes on.
-fn scale_up(cluster: &Cluster, program: &Path, size: Size) -> Result<(Up, Running)> {
+fn scale_up(cluster: &Cluster, program: &str, size: Size) -> Result<(Up, Running)> {
     let (plane, Size { pods, deployments }) = (&cluster.plane, size);
     let running = start(plane, program)?;
     let process = running.0.id();
@@ -228,29 +236,36 @@ fn scale_up(cluster: &Cluster, program: &Path, size: Size) -> Result<(Up, Runnin
     plane.kubectl_with_input(&["create", "--filename=-"], &workload(pods, deployments).to_string())?;
     #[expect(clippy::disallowed_methods, reason = "this is what is measured")]
     let begin = Instant::now();
-    let mut floor = None;
-    loop {
-        let phases = plane.kubectl(&["get", "pods", "--output=jsonpath={.items[*].status.phase}"])?;
-        let running = phases.split(' ').filter(|phase| *phase == "Running").count();
-        if phases.split(' ').count() == pods {
-            floor.get_or_insert(begin.elapsed().as_secs_f64());
-        }
-        if running == pods {
-            break;
-        }
-        if begin.elapsed() > PATIENCE {
-            bail!("after {PATIENCE:?} only {running} of {pods} pods run");
-        }
-        sleep(Duration::from_millis(500));
-    }
-    let seconds = begin.elapsed().as_secs_f64();
+    let (floor, seconds) = cluster.runtime.block_on(async {
+        let all_run = until_all_run(client(plane).await?, pods, begin);
+        tokio::time::timeout(PATIENCE, all_run).await.context("not all pods run in time")?
+    })?;
     let nodes = plane.kubectl(&["get", "nodes", "--output=name"])?.lines().count();
     let (cpu, memory, price) = (processor_time(process)? - idle, memory(process)?, price(plane)?);
-    let floor = floor.unwrap_or(seconds);
     if std::env::var_os("TIMELINE").is_some() {
         print_timeline(plane)?;
     }
     Ok((Up { floor, seconds, cpu, memory, nodes, price }, running))
+}
+
+/// Watches pods until all run; in how many seconds all existed, and in how many all ran.
+async fn until_all_run(client: Client, pods: usize, begin: Instant) -> Result<(f64, f64)> {
+    let mut events = watcher(Api::<Pod>::default_namespaced(client), watcher::Config::default()).boxed();
+    let (mut is_running, mut floor) = (BTreeMap::<String, bool>::new(), None);
+    while let Some(event) = events.next().await {
+        if let Event::Apply(pod) | Event::InitApply(pod) = event? {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            is_running.insert(pod.name_any(), phase == Some("Running"));
+        }
+        let seconds = begin.elapsed().as_secs_f64();
+        if is_running.len() == pods {
+            let floor = *floor.get_or_insert(seconds);
+            if is_running.values().all(|running| *running) {
+                return Ok((floor, seconds));
+            }
+        }
+    }
+    bail!("the watch has ended")
 }
 
 /// Prints how many pods and nodes there were after each second, by the times that the objects themselves bear.
@@ -348,12 +363,14 @@ fn evictions() -> Result<u64> {
     Ok(numbers.sum::<f64>() as u64)
 }
 
-fn start(plane: &ControlPlane, program: &Path) -> Result<Running> {
+fn start(plane: &ControlPlane, program: &str) -> Result<Running> {
+    let (program, flags) = program.split_once(':').unwrap_or((program, ""));
     let mut command = Command::new(program);
-    if program.file_name().is_some_and(|name| name == "karpenter") {
+    if Path::new(program).file_name().is_some_and(|name| name == "karpenter") {
         command.args(["controller", "--provider", "kwok"]);
     }
     command
+        .args(flags.split(',').filter(|flag| !flag.is_empty()))
         .env("KUBECONFIG", plane.kubeconfig_path())
         .env("DISABLE_LEADER_ELECTION", "true")
         .env("METRICS_PORT", "18080")
@@ -361,7 +378,7 @@ fn start(plane: &ControlPlane, program: &Path) -> Result<Running> {
         .env("LOG_LEVEL", "error")
         .env("SYSTEM_NAMESPACE", "kube-system")
         .stdout(Stdio::null());
-    let running = Running(command.spawn().with_context(|| format!("starting {}", program.display()))?);
+    let running = Running(command.spawn().with_context(|| format!("starting {program}"))?);
     // Let it read the cluster first, as in production.
     sleep(Duration::from_secs(10));
     Ok(running)
