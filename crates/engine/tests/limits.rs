@@ -178,6 +178,40 @@ fn as_many_types_count_as_must_be_to_choose_from() {
 
 #[test]
 fn a_claim_that_holds_a_reservation_keeps_a_type_that_has_one() {
+    let mut world = with_a_reservation_of_the_larger_type();
+    world.limit(0, "cpu", "12");
+    apart(&mut world, 3, &[("cpu", "1")]);
+    let plan = world.solve();
+    // The first holds the reservation, for which eight processors are needed; four are left for two more.
+    assert_eq!(placed(&plan), 3);
+    let held: Vec<_> = plan.claims.iter().map(|claim| (claim.reserved, range(&world, claim))).collect();
+    assert_eq!(held, [(true, (2, 8)), (false, (2, 2)), (false, (2, 2))]);
+}
+
+/// The API server refuses a NodeClaim with fewer values than its `minValues`.
+#[test]
+fn a_claim_that_holds_a_reservation_names_as_many_types_as_its_pool_demands() {
+    let mut world = with_a_reservation_of_the_larger_type();
+    let key = world.key(INSTANCE_TYPE);
+    let demand = Requirement::exists().with_min_values(Some(2));
+    let pool = world.snapshot.pools[0].requirements;
+    world.snapshot.pools[0].requirements = world.snapshot.universe.replaced(pool, key, demand);
+    apart(&mut world, 1, &[("cpu", "1")]);
+    let mut plan = world.solve();
+    let [claim] = &plan.claims[..] else { panic!("{:?}", plan.claims) };
+    assert!(claim.reserved);
+    // What can be launched comes first.
+    assert_eq!(claim.types, [1, 0]);
+    let written = claim.written(&world.snapshot, &mut plan.universe);
+    let entry = written.iter().find(|entry| entry.key == INSTANCE_TYPE).expect("a claim names its types");
+    assert_eq!((entry.values.join(" ").as_str(), entry.min_values), ("large small", Some(2)));
+    let entry =
+        written.iter().find(|entry| entry.key == CAPACITY_TYPE).expect("a claim says how it is bought");
+    assert_eq!(entry.values, ["reserved"]);
+}
+
+/// A pool of two types, of which the larger can be had in one reservation only.
+fn with_a_reservation_of_the_larger_type() -> World {
     let mut world = World::new();
     world.options = Options { reserved: Reserved::Fallback, ..Options::default() };
     let reservation = ReservationId(world.snapshot.reservations.intern("cr-1"));
@@ -196,13 +230,7 @@ fn a_claim_that_holds_a_reservation_keeps_a_type_that_has_one() {
     large.offerings[0].reservation = Some((reservation, 1));
     let catalogue = world.catalogue(vec![small, large]);
     world.pool("default", &[], catalogue);
-    world.limit(0, "cpu", "12");
-    apart(&mut world, 3, &[("cpu", "1")]);
-    let plan = world.solve();
-    // The first holds the reservation, for which eight processors are needed; four are left for two more.
-    assert_eq!(placed(&plan), 3);
-    let held: Vec<_> = plan.claims.iter().map(|claim| (claim.reserved, range(&world, claim))).collect();
-    assert_eq!(held, [(true, (8, 8)), (false, (2, 2)), (false, (2, 2))]);
+    world
 }
 
 #[test]

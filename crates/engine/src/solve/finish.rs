@@ -145,10 +145,20 @@ impl Solver<'_> {
         let compiled = &self.core.compiled[claim.catalogue.index()];
         let mut has_type = vec![false; compiled.types().len()];
         claim.rows.iter().for_each(|row| has_type[compiled.row_type(row)] = true);
-        let offers = || list.offers.iter().filter(|offer| has_type[offer.type_]);
-        let cheapest = offers().next().copied();
-        let types: Vec<usize> = offers().map(|offer| offer.type_).take(MAX_TYPES).collect();
-        if offers().nth(MAX_TYPES).is_some() && self.core.options.min_values == MinValues::Strict {
+        let offers: Vec<Offer> = list.offers.iter().filter(|offer| has_type[offer.type_]).copied().collect();
+        let cheapest = offers.first().copied();
+        let mut types: Vec<usize> = offers.iter().map(|offer| offer.type_).collect();
+        // A claim that is bound to its reservations keeps the types that have none of them: `minValues` counts them.
+        types.iter().for_each(|type_| has_type[*type_] = false);
+        let key = self.core.world.snapshot.keys.instance_type;
+        let names = self.core.world.universe.values(key);
+        let name = |type_: &usize| names.name(compiled.types()[*type_].name);
+        let mut unpriced: Vec<usize> = (0..has_type.len()).filter(|type_| has_type[*type_]).collect();
+        unpriced.sort_unstable_by(|a, b| name(a).cmp(name(b)));
+        types.extend(unpriced);
+        let is_truncated = types.len() > MAX_TYPES;
+        types.truncate(MAX_TYPES);
+        if is_truncated && self.core.options.min_values == MinValues::Strict {
             let mut rows = Mask::empty(compiled.row_count());
             for type_ in &types {
                 rows.insert(*type_);
