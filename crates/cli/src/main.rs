@@ -16,6 +16,7 @@ mod doctor;
 mod example;
 mod plan;
 mod signals;
+mod smoke;
 mod terminal;
 mod up;
 
@@ -51,6 +52,7 @@ enum Command {
     Doctor(doctor::Args),
     Example(example::Args),
     Plan(plan::Args),
+    Smoke(smoke::Args),
     Up(up::Args),
     /// Print the version
     Version,
@@ -141,6 +143,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Example(args) => example::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Plan(args) => plan::run(&args),
+        Command::Smoke(args) => smoke::run(&args),
         Command::Up(args) => up::run(&args),
         Command::Version => print(&version()).map(|()| ExitCode::SUCCESS),
     }

@@ -27,5 +27,7 @@ mod permissions;
 mod real;
 #[path = "controllers/replicas.rs"]
 mod replicas;
+#[path = "controllers/smoke.rs"]
+mod smoke;
 #[path = "controllers/takeover.rs"]
 mod takeover;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::aws_doctor::Doctor;
 use crate::ours::ours;
 use crate::real::{Machines, Real};
+use crate::smoke::Smoke;
 
 const CLUSTER: &str = "walk";
 const CLUSTER_FILE: &str = include_str!("aws.yaml");
@@ -196,6 +197,10 @@ fn a_deployment_gets_instances_that_are_as_the_class_says_and_nothing_is_left_of
         let instances = walk.moto.instances().unwrap();
         instances.iter().all(|each| each["id"] != taken) && walk.running() == 3
     });
+
+    let smoke = Smoke::start(&walk.real, "aws", "default", &walk.moto.environment());
+    walk.until("the smoke test to end", |_| smoke.has_ended());
+    smoke.has_passed();
 
     walk.scale(0);
     walk.real.plane.kubectl(&["delete", "nodepools", "--all", "--wait=false"]).unwrap();

@@ -20,6 +20,7 @@ use testkit::stage::is_true;
 use crate::arm::{Arm, KEY, KUBELET, Script, TOKEN};
 use crate::ours::ours;
 use crate::real::{Machines, Real};
+use crate::smoke::Smoke;
 
 /// NodePool and AKSNodeClass as the README has them.
 pub(crate) const POOL: &str = include_str!("../../../../examples/azure/nodepool.yaml");
@@ -306,6 +307,12 @@ fn inflate_to_five_gets_machines_as_the_class_says_and_nothing_is_left_of_them()
     }
     let disks = walk.arm.double.change(|world| world.of_type("Microsoft.Compute/disks").len());
     assert_eq!(disks, 0);
+    let name = text(&class, "/metadata/name");
+    let smoke = Smoke::start(&walk.real, "azure", &name, &walk.arm.environment(&walk.real.plane));
+    walk.until("the smoke test to end", |_| smoke.has_ended());
+    smoke.has_passed();
+    assert_eq!(walk.names(Kind::VirtualMachine), BTreeSet::new());
+
     walk.kubectl(&["delete", "nodepools,aksnodeclasses", "--all", "--wait=false"]);
     walk.until("the class to be gone", |walk| walk.list("aksnodeclasses").is_empty());
     walk.check_traffic();
