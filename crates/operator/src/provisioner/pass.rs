@@ -108,14 +108,12 @@ impl Provisioner {
             return Ok(());
         };
         self.measure(&outcome, start.elapsed());
-        if has_pools {
+        if has_pools || exists_pool(&self.context.cluster.read()) {
             Self::log_pending(&outcome);
+            self.tell_pending(&outcome);
         } else if !outcome.pending.is_empty() {
             // Nothing is wrong with the pods.
             tracing::info!(pods = outcome.pending.len(), "no nodepools found");
-        }
-        if has_pools || exists_pool(&self.context.cluster.read()) {
-            self.tell_pending(&outcome);
         }
         self.report(&outcome, start.elapsed());
         self.record(&outcome);
