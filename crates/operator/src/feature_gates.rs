@@ -1,8 +1,8 @@
 //! Feature gates that are off: users are told on the objects that do nothing without them.
 //!
-//! Without it, a NodePool with `replicas` is ready and has no nodes, and a NodeOverlay or a CapacityBuffer stays as it
-//! was written, for ever. Kinds of features that are off are not watched, so they are listed from time to time; who
-//! may not list them, or does not have them, has nothing to be told.
+//! Without it, a NodePool with `replicas` is ready and has no nodes (it also gets a condition), and a NodeOverlay or a
+//! CapacityBuffer stays as it was written, for ever. Kinds of features that are off are not watched, so they are listed
+//! from time to time; who may not list them, or does not have them, has nothing to be told.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,6 +20,12 @@ use serde::Deserialize;
 
 use crate::Context;
 use crate::wiring::Wiring;
+
+/// The reason of the condition.
+pub(crate) const REASON: &str = "FeatureGateDisabled";
+/// The message of the condition that static NodePools have.
+pub(crate) const NO_STATIC_CAPACITY: &str =
+    "spec.replicas has no effect, the feature gate StaticCapacity is off";
 
 /// How often it is looked for them.
 const INTERVAL: Again = Again::secs(20);

@@ -20,6 +20,8 @@ pub mod node_pool {
         NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy";
         /// Present, and false, while some disruption budget cannot be read.
         BUDGETS_VALID = "BudgetsValid";
+        /// Present, and false, while `spec.replicas` has no effect because its feature gate is off.
+        FEATURE_GATE_ENABLED = "FeatureGateEnabled";
     }
 
     /// The conditions that `Ready` depends on.

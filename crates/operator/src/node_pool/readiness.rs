@@ -1,10 +1,11 @@
-//! Passes the readiness of NodeClasses on to the NodePools that refer to them.
+//! NodePool readiness: NodeClassReady follows the NodeClass, FeatureGateEnabled is false for static NodePools while
+//! their gate is off.
 
 use std::sync::Arc;
 
 use api::conditions::Conditions;
 use api::names::conditions::READY;
-use api::names::conditions::node_pool::NODE_CLASS_READY;
+use api::names::conditions::node_pool::{FEATURE_GATE_ENABLED, NODE_CLASS_READY};
 use api::names::controllers::NODE_POOL_READINESS;
 use api::names::{messages, reasons};
 use api::nodepool::NodePool;
@@ -15,15 +16,23 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use runtime::controller::{Again, Controller, Outcome, Reconcile};
+use runtime::settings::Gates;
 
 use crate::managed::is_pool_managed;
 use crate::wiring::Wiring;
-use crate::{Context, status};
+use crate::{Context, feature_gates, status};
 
 /// The pool with its new conditions.
-fn decide(pool: &NodePool, class: Option<&NodeClass>, now: Timestamp) -> NodePool {
+fn decide(pool: &NodePool, class: Option<&NodeClass>, gates: Gates, now: Timestamp) -> NodePool {
+    let is_idle = pool.spec.replicas.is_some() && !gates.static_capacity;
     let mut pool = pool.clone();
     let mut conditions = Conditions::of(&mut pool, now);
+    if is_idle {
+        let (off, message) = (ConditionStatus::False, feature_gates::NO_STATIC_CAPACITY);
+        conditions.set(FEATURE_GATE_ENABLED, off, feature_gates::REASON, message);
+    } else {
+        conditions.clear(FEATURE_GATE_ENABLED).expect("`Ready` does not depend on it");
+    }
     let mut refuse = |reason: &str, message: &str| {
         conditions.set(NODE_CLASS_READY, ConditionStatus::False, reason, message);
     };
@@ -64,7 +73,10 @@ impl Reconcile for Readiness {
                     return Ok(Again::No);
                 }
                 let class = state.node_classes.named(&pool.spec.template.spec.node_class_ref.name);
-                (Arc::clone(pool), decide(pool, class.map(|class| &**class), context.now()))
+                (
+                    Arc::clone(pool),
+                    decide(pool, class.map(|class| &**class), context.settings.gates, context.now()),
+                )
             };
             if let Some(change) = status::conditions(&*pool, &decided) {
                 context.api.patch_status::<NodePool>(key, &change).await?;
@@ -104,7 +116,7 @@ mod tests {
     #[track_caller]
     fn check(class: Option<Value>, status: ConditionStatus, reason: &str, message: &str) {
         let class: Option<NodeClass> = class.map(|class| serde_json::from_value(class).unwrap());
-        let decided = decide(&pool("p", &json!({})), class.as_ref(), Timestamp::UNIX_EPOCH);
+        let decided = decide(&pool("p", &json!({})), class.as_ref(), Gates::default(), Timestamp::UNIX_EPOCH);
         let condition = decided.condition("NodeClassReady").unwrap();
         assert_eq!((condition.status, &*condition.reason, &*condition.message), (status, reason, message));
     }
@@ -121,5 +133,18 @@ mod tests {
         let mut leaving = ready("True", "Ready", "");
         leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         check(Some(leaving), no, "NodeClassTerminating", "NodeClass is Terminating");
+    }
+
+    #[test]
+    fn a_static_pool_says_that_its_gate_is_off_until_it_is_on() {
+        let fixed = pool("p", &json!({"spec": {"replicas": 2}}));
+        let on = Gates { static_capacity: true, ..Gates::default() };
+        let off = decide(&fixed, None, Gates::default(), Timestamp::UNIX_EPOCH);
+        let condition = off.condition("FeatureGateEnabled").unwrap();
+        assert_eq!((condition.status, &*condition.reason), (ConditionStatus::False, "FeatureGateDisabled"));
+        assert_eq!(condition.message, "spec.replicas has no effect, the feature gate StaticCapacity is off");
+        assert!(decide(&off, None, on, Timestamp::UNIX_EPOCH).condition("FeatureGateEnabled").is_none());
+        let usual = decide(&pool("p", &json!({})), None, Gates::default(), Timestamp::UNIX_EPOCH);
+        assert!(usual.condition("FeatureGateEnabled").is_none());
     }
 }
