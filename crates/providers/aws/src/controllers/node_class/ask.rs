@@ -158,7 +158,12 @@ pub(super) async fn amis(inner: &Inner, class: &EC2NodeClass, parameters: &Param
             Step::Found(discovered(candidates, class.spec.resolved_ami_family(), now))
         }
         Ok(Found::NoParameters(why)) => {
-            let message = format!("{}, {why}, check spec.amiSelectorTerms", messages::AWS_AMI_NOT_FOUND);
+            let alias = class.spec.ami_selector_terms.iter().find_map(|term| term.alias.as_deref());
+            let alias = alias.unwrap_or_default();
+            let message = format!(
+                "{}, alias {alias:?} stands for {why}, check spec.amiSelectorTerms",
+                messages::AWS_AMI_NOT_FOUND
+            );
             if has_images(class) {
                 // AWS took them back, or has none for a version that the cluster was upgraded to a moment ago: nodes
                 // are launched from the images of before.
@@ -233,7 +238,7 @@ async fn images(inner: &Inner, lookup: &Lookup, parameters: &Parameters) -> Resu
     if !of_aliases.is_empty() && of_aliases.iter().all(Option::is_none) {
         let paths: Vec<&str> = lookup.alias_parameters.iter().map(|each| each.path.as_str()).collect();
         let why = last.map_or_else(|| "none of them exists".to_owned(), |error| error.to_string());
-        let message = format!("the alias stands for the SSM parameters {}: {why}", paths.join(", "));
+        let message = format!("the SSM parameters {}: {why}", paths.join(", "));
         return Ok(Found::NoParameters(message));
     }
     let mut variants: BTreeMap<String, Vec<Variant>> = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::aws::{AmiFamily, EC2NodeClass};
 use api::conditions::HasConditions as _;
-use api::names::annotations::aws::LEARNED_MEMORY;
+use api::names::annotations::aws::{LEARNED_MEMORY, NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION};
 use api::names::conditions::aws as conditions;
 use api::names::reasons::aws as reasons;
 use api::nodeclaim::NodeClaim;
@@ -110,8 +110,10 @@ impl Verdicts {
 fn key(object: &EC2NodeClass) -> u64 {
     let status = found(object);
     let mut annotations = object.metadata.annotations.clone().unwrap_or_default();
-    // It says nothing about launches, and we write it ourselves.
-    annotations.remove(LEARNED_MEMORY);
+    // They say nothing about launches that the spec does not say, and we write them ourselves.
+    for own in [LEARNED_MEMORY, NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION] {
+        annotations.remove(own);
+    }
     let text = serde_json::to_string(&(&annotations, &object.spec, &status));
     of_text(&text.unwrap_or_default())
 }
