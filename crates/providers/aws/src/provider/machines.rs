@@ -155,8 +155,10 @@ async fn terminate(ec2: Arc<dyn Ec2>, calls: Calls, asked: Vec<String>) -> Vec<T
     }
     // What does not end although EC2 accepted it is asked for once more.
     if !running.is_empty() {
-        let answer = ask(running.clone()).await.map(|_| ());
-        results.extend(running.into_iter().map(|id| (id, answer.clone())));
+        for (ids, answer) in together(running, ask).await {
+            let answer = answer.map(|_| ());
+            results.extend(ids.into_iter().map(|id| (id, answer.clone())));
+        }
     }
     asked.iter().map(|id| results.get(id).cloned().unwrap_or(Ok(()))).collect()
 }
