@@ -5,14 +5,21 @@ use std::sync::Arc;
 
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_ec2::config::Credentials;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::ca_bundle::client;
+
+// Two certificates for `localhost` that vouch for themselves, valid for a hundred years, and the key of the first.
+// They were made for this test by `openssl req -x509`, and nobody trusts them.
+const OURS: &str = include_str!("data/localhost.pem");
+const KEY: &str = include_str!("data/localhost.key");
+const OTHER: &str = include_str!("data/other.pem");
 
 /// A file that is gone when it is not needed any more.
 struct File(PathBuf);
@@ -31,16 +38,15 @@ impl Drop for File {
     }
 }
 
-/// An EC2 on loopback with a certificate of its own; its address and the certificate.
-async fn server() -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let pem = made.cert.pem();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+/// An EC2 on loopback with a certificate of its own; its address.
+async fn server() -> String {
+    let certificate = CertificateDer::from_pem_slice(OURS.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certificate], key)
         .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -59,16 +65,15 @@ async fn server() -> (String, String) {
             drop(stream.shutdown().await);
         }
     });
-    (url, pem)
+    url
 }
 
 #[tokio::test]
 async fn a_server_that_only_the_bundle_vouches_for_is_trusted_with_it_and_not_without() {
-    let (url, pem) = server().await;
-    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+    let url = server().await;
     // A bundle has several certificates, and comments between them.
     for (bundle, is_trusted) in
-        [(Some(format!("{other}\n# ours\n{pem}")), true), (Some(other.clone()), false), (None, false)]
+        [(Some(format!("{OTHER}\n# ours\n{OURS}")), true), (Some(OTHER.to_owned()), false), (None, false)]
     {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .region(Region::new("us-east-1"))
