@@ -117,11 +117,10 @@ pub fn metric_labels<'a>(
 pub fn failure(errors: &[FleetError]) -> Error {
     let texts: BTreeSet<String> =
         errors.iter().map(|error| format!("{}: {}", error.code, error.message)).collect();
-    let mut text = format!("with fleet error(s), {}", texts.into_iter().collect::<Vec<_>>().join("; "));
     let quotas: BTreeSet<UsedUp> = errors.iter().filter_map(quota).collect();
-    for quota in quotas {
-        text.push_str(&format!("; {quota} is used up, ask for more in Service Quotas"));
-    }
+    let quotas = quotas.iter().map(|quota| format!("{quota} is used up, ask for more in Service Quotas"));
+    let texts: Vec<String> = texts.into_iter().chain(quotas).collect();
+    let text = format!("with fleet error(s), {}", texts.join("; "));
     let no_capacity =
         |error: &FleetError| is_unfulfillable(&error.code) || error.code == SPOT_ROLE_NOT_PERMITTED;
     if !errors.is_empty() && errors.iter().all(no_capacity) {
