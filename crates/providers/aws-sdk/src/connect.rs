@@ -11,6 +11,7 @@ use aws_sdk_ec2::config::{ProvideCredentials as _, SharedInterceptor};
 use runtime::metrics::Registry;
 
 use crate::agent::Agent;
+use crate::ca_bundle::{self, BadCaBundle};
 use crate::error::causes;
 use crate::measure::Measure;
 
@@ -39,6 +40,9 @@ pub enum ConnectError {
         "no AWS credentials can be used, {0}: give the service account a role, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     )]
     NoCredentials(String),
+    /// The certificates of the administrator cannot be used.
+    #[error("{0}")]
+    CaBundle(#[from] BadCaBundle),
 }
 
 /// Finds region, credentials and endpoints in the environment, and makes a client for each service. `version` is
@@ -46,7 +50,11 @@ pub enum ConnectError {
 pub async fn connect(version: &str, metrics: &Registry) -> Result<Connection, ConnectError> {
     // Environment, profile, then instance metadata; FIPS, dual-stack and other endpoints are in there, too.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build();
-    let config = aws_config::defaults(BehaviorVersion::v2026_01_12()).timeout_config(timeouts).load().await;
+    let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12()).timeout_config(timeouts);
+    if let Some(path) = std::env::var_os(ca_bundle::VARIABLE).filter(|path| !path.is_empty()) {
+        loader = loader.http_client(ca_bundle::client(path.as_ref())?);
+    }
+    let config = loader.load().await;
     let region = config.region().ok_or(ConnectError::NoRegion)?.to_string();
     check_credentials(&config).await?;
     let interceptors =

@@ -51,7 +51,7 @@ const CREATE_TEMPLATE: &str = "ec2:CreateLaunchTemplate";
 /// EC2.
 pub(crate) struct Client(pub(crate) aws_sdk_ec2::Client);
 
-/// A request that is sent once: it is tried again with other offerings, or later, by who made it.
+/// A question that is sent once: it is asked again later, by who made it.
 fn once() -> Builder {
     Builder::new().retry_config(RetryConfig::disabled())
 }
@@ -204,9 +204,16 @@ impl Ec2 for Client {
     }
 
     fn create_fleet<'a>(&'a self, request: &'a FleetRequest) -> Answer<'a, FleetResult> {
+        let is_question = request.dry_run;
         let request = fleet::request(self.0.create_fleet(), request);
         async move {
-            let answer = request.customize().config_override(once()).send().await;
+            // A launch that is throttled is sent again, so that a thousand claims do not fail with it. All attempts
+            // have one client token, which the SDK makes: EC2 launches nothing twice, even if an answer was lost.
+            let answer = if is_question {
+                request.customize().config_override(once()).send().await
+            } else {
+                request.send().await
+            };
             Ok(fleet::result(answer.map_err(|cause| error(FLEET, &cause))?))
         }
         .boxed()

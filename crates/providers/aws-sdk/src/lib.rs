@@ -5,6 +5,7 @@
 //! (`connect`), pages, errors, times, metrics, and our name.
 
 mod agent;
+mod ca_bundle;
 mod connect;
 mod ec2;
 mod eks;

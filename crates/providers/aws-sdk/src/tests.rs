@@ -1,5 +1,6 @@
 //! What really goes over the wire and comes back, heard by a server on loopback.
 
+mod ca_bundle;
 mod golden;
 mod pages;
 mod requests;

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::port::{Error, Services};
 
-pub use world::{Stored, World};
+pub use world::{Bucket, Stored, World};
 
 /// How often something fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,7 @@ pub struct Call {
 struct Script {
     failures: BTreeMap<&'static str, (Error, Times)>,
     calls: Vec<Call>,
+    throttled: usize,
 }
 
 /// An AWS in the process. Clones are the same one.
@@ -126,6 +127,25 @@ impl Double {
         Err(error)
     }
 
+    /// Fails if lists of EC2 are asked for too often.
+    fn throttle(&self, operation: &'static str) -> Result<(), Error> {
+        let now = self.clock.now();
+        let is_allowed = match &mut self.world.lock().describe_bucket {
+            Some(bucket) if operation.starts_with("ec2:Describe") => bucket.take(now),
+            _ => true,
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        self.script.lock().throttled += 1;
+        Err(Error::new(operation, "RequestLimitExceeded", "Request limit exceeded."))
+    }
+
+    /// How many requests came too often.
+    pub fn throttled(&self) -> usize {
+        self.script.lock().throttled
+    }
+
     /// Does something that takes as long as the world says.
     async fn answer<R>(
         &self,
@@ -138,6 +158,7 @@ impl Double {
             tokio::time::sleep(latency).await;
         }
         self.called(operation, about)?;
+        self.throttle(operation)?;
         change(&mut self.world.lock())
     }
 }

@@ -20,7 +20,7 @@ pub mod relabel;
 mod subnets;
 
 pub use batch::share;
-pub use failures::{Effect, Failed, classify, effects, failure, metric_labels, of_call};
+pub use failures::{Effect, Failed, classify, effects, failure, is_pointless, metric_labels, of_call};
 pub use filters::filter;
 pub use fleet::{NoOverrides, batch_key, request};
 pub use machine::{Machine, Reservation};

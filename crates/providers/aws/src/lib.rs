@@ -21,6 +21,7 @@ pub mod node_class;
 pub mod port;
 pub mod prices;
 pub mod provider;
+mod quotas;
 pub mod repair;
 mod requirements;
 pub mod reservation_counts;

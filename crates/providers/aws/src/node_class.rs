@@ -122,6 +122,18 @@ pub fn readiness(object: &EC2NodeClass) -> Result<(), Error> {
     }
 }
 
+/// What was found for a NodeClass, to be compared or hashed: without what was said about it, and with lists whose
+/// order means nothing sorted. Subnets change places with each address that is taken; images are in the order in
+/// which they are chosen.
+pub(crate) fn found(object: &EC2NodeClass) -> EC2NodeClassStatus {
+    let mut status = object.status.clone().unwrap_or_default();
+    status.conditions.clear();
+    status.subnets.sort_by(|left, right| left.id.cmp(&right.id));
+    status.security_groups.sort_by(|left, right| left.id.cmp(&right.id));
+    status.capacity_reservations.sort_by(|left, right| left.id.cmp(&right.id));
+    status
+}
+
 /// The zones of the subnets, in the order of their first subnet.
 fn zones(status: &EC2NodeClassStatus) -> Vec<Zone<'_>> {
     let mut zones: Vec<Zone<'_>> = Vec::new();

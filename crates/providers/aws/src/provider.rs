@@ -19,7 +19,7 @@ mod machines;
 mod prepare;
 mod templates;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -36,6 +36,7 @@ use runtime::{Api, Cluster};
 
 use crate::instance_type::Environment;
 use crate::port::{Error, Services};
+use crate::quotas::UsedUp;
 use crate::settings::AwsSettings;
 use crate::user_data::ClusterInfo;
 
@@ -86,6 +87,8 @@ pub(crate) struct Inner {
     pub(crate) machines: machines::Machines,
     fleets: launch::Fleets,
     shapes: prepare::Shapes,
+    /// Quotas that are used up, the fewest processors that were too many, and until when nothing of them is asked for.
+    paused: Mutex<BTreeMap<UsedUp, (u32, jiff::Timestamp)>>,
     /// Reboots that were asked for.
     rebooted: Mutex<BTreeSet<String>>,
     hooks: std::sync::OnceLock<Vec<Box<dyn RegistrationHook>>>,
@@ -111,6 +114,7 @@ impl Aws {
             machines: machines::Machines::new(&setup, &calls),
             fleets: launch::fleets(&setup, &calls),
             shapes: prepare::Shapes::default(),
+            paused: Mutex::default(),
             rebooted: Mutex::default(),
             hooks: std::sync::OnceLock::new(),
             setup,

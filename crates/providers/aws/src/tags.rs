@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use api::aws::EC2NodeClass;
 use api::names::labels;
 use api::names::tags::aws as names;
 use api::nodeclaim::NodeClaim;
@@ -39,22 +40,31 @@ pub fn of_launch(class: &Class<'_>, claim: &NodeClaim, cluster: &str) -> Result<
     with(class, own)
 }
 
-/// Tags of the instance profile of a NodeClass.
-pub fn of_instance_profile(class: &Class<'_>, cluster: &str, region: &str) -> Result<Tags, RestrictedTags> {
+/// Tags of the instance profile of a NodeClass, whatever else is wrong with it: policies allow us nothing without
+/// ours, and nobody would find a profile that has none. Tags that users cannot set are left out; the validation of
+/// the class says so.
+pub fn of_instance_profile(object: &EC2NodeClass, cluster: &str, region: &str) -> Tags {
+    let class = object.metadata.name.as_deref().unwrap_or_default();
     let own = [
         (format!("{}{cluster}", names::CLUSTER_PREFIX), "owned"),
         (names::CLUSTER_NAME.to_owned(), cluster),
-        (names::NODE_CLASS.to_owned(), class.name),
+        (names::NODE_CLASS.to_owned(), class),
         (names::REGION.to_owned(), region),
     ];
-    with(class, own)
+    let mut all = object.spec.tags.clone().unwrap_or_default();
+    all.retain(|key, _| !is_restricted(key));
+    all.extend(own.map(|(key, value)| (key, value.to_owned())));
+    all
+}
+
+fn is_restricted(key: &str) -> bool {
+    CLUSTER.is_match(key) || RESTRICTED.contains(&key)
 }
 
 /// The tags of a NodeClass and ours.
 fn with<const N: usize>(class: &Class<'_>, own: [(String, &str); N]) -> Result<Tags, RestrictedTags> {
     let mut all = class.spec.tags.clone().unwrap_or_default();
-    let is_restricted = |key: &&String| CLUSTER.is_match(key) || RESTRICTED.contains(&key.as_str());
-    let restricted: Vec<String> = all.keys().filter(is_restricted).cloned().collect();
+    let restricted: Vec<String> = all.keys().filter(|key| is_restricted(key)).cloned().collect();
     if !restricted.is_empty() {
         return Err(RestrictedTags(restricted));
     }

@@ -6,12 +6,13 @@ use api::names::reasons::aws as reasons;
 use api::shared::{Operator, Requirement};
 use cluster::instance_types::{InstanceType, Wanted};
 
+use crate::ami::Mapping;
 use crate::instance::classify;
 use crate::instance_type::{Discovered, incompatibility};
 use crate::node_class::Class;
 use crate::port::{
-    Error, FleetOverride, FleetPurchase, FleetRequest, FleetTemplate, RunInstancesCheck, Tags,
-    TemplateInterface,
+    Error, FleetOverride, FleetPurchase, FleetRequest, FleetTemplate, InstanceTypeInfo, RunInstancesCheck,
+    Tags, TemplateInterface,
 };
 use crate::requirements::within;
 
@@ -100,28 +101,50 @@ pub fn judge(attempt: Attempt, class: &Class<'_>, answer: Result<(), &Error>) ->
     Answer::Failed
 }
 
-/// The type that launches are tried out with: one that the NodePools of the class would get, without
-/// accelerators if possible. Windows is tried with a usual one.
-pub fn type_to_try<'a>(
+/// The types that launches are tried out with, the best first: those that the NodePools of the class would get, and
+/// that some image of the class starts and some zone of its subnets has. EC2 may refuse one for reasons of its own,
+/// so that the next one is tried after a failure. Windows is tried with a usual one.
+///
+/// Types without accelerators come first, then those that all zones have, then those of today.
+pub fn types_to_try<'a>(
     class: &Class<'_>,
     types: &'a [InstanceType],
     discovered: &Discovered,
     pools: &mut [Wanted<'_>],
-) -> Option<&'a InstanceType> {
-    let is_compatible = |each: &&InstanceType| {
-        discovered.get(&each.name).is_some_and(|info| incompatibility(class, info).is_none())
-    };
-    let mut is_wanted = |each: &&InstanceType| pools.iter_mut().any(|pool| pool.admits(&each.requirements));
-    let mut candidates: Vec<&InstanceType> =
-        types.iter().filter(is_compatible).filter(|each| is_wanted(each)).collect();
-    if candidates.is_empty() || class.family().windows_build.is_some() {
-        candidates = types.iter().filter(|each| USUAL.contains(&each.name.as_str())).collect();
+    sets: &LabelSets,
+) -> Vec<&'a InstanceType> {
+    let mut images = Mapping::new(&class.status.amis, sets);
+    let mut ranked: Vec<(Rank<'a>, &'a InstanceType)> = types
+        .iter()
+        .filter(|each| images.image_for(&each.requirements).is_some())
+        .filter_map(|each| {
+            let info = discovered.get(&each.name)?;
+            let zones = discovered.zones_of(&each.name);
+            let lacking = class.zones.iter().filter(|zone| !zones.contains(zone.name)).count();
+            let is_somewhere = lacking < class.zones.len();
+            let is_usable = is_somewhere && incompatibility(class, info).is_none();
+            is_usable.then(|| ((has_accelerators(each), lacking, is_old(info), each.name.as_str()), each))
+        })
+        .collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    let usable: Vec<&InstanceType> = ranked.into_iter().map(|(_, each)| each).collect();
+    let mut is_wanted = |each: &InstanceType| pools.iter_mut().any(|pool| pool.admits(&each.requirements));
+    let wanted: Vec<&InstanceType> = usable.iter().copied().filter(|each| is_wanted(each)).collect();
+    if !wanted.is_empty() && class.family().windows_build.is_none() {
+        return wanted;
     }
-    if candidates.is_empty() {
-        candidates = types.iter().collect();
-    }
-    let plain = candidates.iter().find(|each| !has_accelerators(each));
-    plain.or(candidates.first()).copied()
+    let usual: Vec<&InstanceType> =
+        usable.iter().copied().filter(|each| USUAL.contains(&each.name.as_str())).collect();
+    if usual.is_empty() { usable } else { usual }
+}
+
+/// How good a type is to try out launches with, the lower the better: whether it has accelerators, how many zones
+/// lack it, whether it is an old one, and its name.
+type Rank<'a> = (bool, usize, bool, &'a str);
+
+/// Whether a type is of a generation that EC2 has superseded. Its images, tenancies and zones are not those of today.
+fn is_old(info: &InstanceTypeInfo) -> bool {
+    info.previous_generation || info.hypervisor.as_deref() == Some("xen")
 }
 
 /// The tenancy that launches are tried out with: that of its own hardware as soon as one NodePool asks for it or

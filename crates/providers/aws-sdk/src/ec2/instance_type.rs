@@ -23,6 +23,7 @@ pub(super) fn info(described: types::InstanceTypeInfo) -> Option<InstanceTypeInf
         vcpus: count(described.v_cpu_info.and_then(|all| all.default_v_cpus)),
         memory_mib: described.memory_info.and_then(|all| all.size_in_mib).unwrap_or_default(),
         processor: described.processor_info.map(processor),
+        previous_generation: described.current_generation == Some(false),
         hypervisor: described.hypervisor.map(|hypervisor| hypervisor.as_str().to_owned()),
         usage_classes: words(described.supported_usage_classes, types::UsageClassType::as_str),
         enclaves: described.nitro_enclaves_support == Some(NitroEnclavesSupport::Supported),

@@ -208,10 +208,25 @@ async fn questions_are_sent_with_their_filters() {
 }
 
 #[tokio::test]
-async fn a_launch_is_sent_once_and_a_question_again() {
+async fn a_launch_is_sent_again_under_the_same_token_and_one_that_is_only_tried_is_not() {
+    let said = "<CreateFleetResponse xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\"><fleetId>fleet-1</fleetId>\
+                </CreateFleetResponse>";
+    // It is throttled, then its answer is lost; both times EC2 may have launched something.
+    for refusal in [Said::refusal(503, "RequestLimitExceeded"), Said::refusal(500, "InternalError")] {
+        let server = Server::start([refusal, Said::ok(said)]).await;
+        let ec2 = server.services(&[]).await.ec2;
+        assert_eq!(ec2.create_fleet(&FleetRequest::default()).await.unwrap().fleet_id, "fleet-1");
+        ec2.create_fleet(&FleetRequest::default()).await.unwrap();
+        let heard = server.heard();
+        let tokens: Vec<String> = heard.iter().map(|request| request.token().unwrap()).collect();
+        let [first, again, other] = tokens.as_slice() else { panic!("{tokens:?}") };
+        assert!(!first.is_empty() && first == again, "one launch, one token: {tokens:?}");
+        assert_ne!(first, other, "another launch is another one");
+        assert_eq!(heard[0].parameters(), heard[1].parameters());
+    }
     let server = Server::start([Said::refusal(503, "RequestLimitExceeded")]).await;
-    let services = server.services(&[]).await;
-    let error = services.ec2.create_fleet(&FleetRequest::default()).await.unwrap_err();
+    let trial = FleetRequest { dry_run: true, ..FleetRequest::default() };
+    let error = server.services(&[]).await.ec2.create_fleet(&trial).await.unwrap_err();
     assert!(error.is_rate_limited() && error.is_server_fault(), "{error}");
     server.only();
 

@@ -59,6 +59,12 @@ impl Heard {
         of_header.map(str::to_owned).or_else(of_query).unwrap_or_else(|| self.line.clone())
     }
 
+    /// What tells EC2 that two requests are one.
+    pub(super) fn token(&self) -> Option<String> {
+        let token = self.body.split('&').find_map(|pair| pair.strip_prefix("ClientToken="));
+        token.map(decoded)
+    }
+
     /// Parameters as a tree, whichever protocol it is; without what is the same or random in all requests.
     pub(super) fn parameters(&self) -> Value {
         if self.body.is_empty() || self.body.starts_with('{') {

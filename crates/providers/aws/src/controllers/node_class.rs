@@ -35,6 +35,7 @@ use self::validation::{Verdict, Verdicts};
 use super::parameters::Parameters;
 use super::profiles::Profiles;
 use super::{failed, is_ours};
+use crate::launch_template::PREFIX;
 use crate::port::{Filter, LaunchTemplateQuery, LaunchTemplateRef};
 use crate::provider::Inner;
 
@@ -51,6 +52,7 @@ pub(super) struct NodeClasses {
     amis: Kept<Ami>,
     subnets: Kept<Subnet>,
     security_groups: Kept<SecurityGroup>,
+    shared: ask::Shared,
     verdicts: Verdicts,
 }
 
@@ -63,6 +65,7 @@ impl NodeClasses {
             amis: Kept::default(),
             subnets: Kept::default(),
             security_groups: Kept::default(),
+            shared: ask::Shared::default(),
             verdicts: Verdicts::default(),
         }
     }
@@ -92,8 +95,9 @@ impl NodeClasses {
     async fn resolve(&self, key: &Key, before: EC2NodeClass) -> Outcome {
         let inner = &*self.inner;
         let reserved = inner.setup.gates.reserved_capacity;
-        let reservations =
-            async { if reserved { Some(ask::reservations(inner, &before).await) } else { None } };
+        let reservations = async {
+            if reserved { Some(ask::reservations(inner, &before, &self.shared).await) } else { None }
+        };
         let settings = &inner.setup.settings;
         let version = format!("{:?}", inner.known.lock().kubernetes);
         let amis = ask::amis(inner, &before, &self.parameters);
@@ -106,7 +110,7 @@ impl NodeClasses {
         let (amis, reservations, placement_group, subnets, security_groups, instance_profile) = futures::join!(
             amis,
             reservations,
-            ask::placement_group(inner, &before),
+            ask::placement_group(inner, &before, &self.shared),
             subnets,
             groups,
             profile::ensure(inner, &before, &self.profiles),
@@ -188,7 +192,8 @@ async fn delete_templates(inner: &Inner, class: &str) -> Result<(), crate::port:
     ];
     let ec2 = &inner.setup.services.ec2;
     let query = LaunchTemplateQuery::Filters(filters);
-    for template in inner.counted("ec2:DescribeLaunchTemplates", ec2.launch_templates(&query)).await? {
+    let found = inner.counted("ec2:DescribeLaunchTemplates", ec2.launch_templates(&query)).await?;
+    for template in found.into_iter().filter(|template| template.name.starts_with(PREFIX)) {
         inner.templates.forget([template.name.as_str()]);
         let named = LaunchTemplateRef::Name(template.name);
         match inner.counted("ec2:DeleteLaunchTemplate", ec2.delete_launch_template(&named)).await {

@@ -6,71 +6,13 @@ use cloud::doctor::Check;
 
 use super::said;
 use crate::port::{Error, Instance, InstanceTypeInfo, Quota};
+use crate::quotas::{CODES, code, kind};
 
 /// From which share on a quota is worth a look.
 const NEARLY_USED: f64 = 0.8;
 
-/// The quotas of running instances: of machines paid by use, then of spot machines.
-const CODES: [(&str, Kind, bool); 19] = [
-    ("L-1216C47A", Kind::Standard, false),
-    ("L-34B43A08", Kind::Standard, true),
-    ("L-DB2E81BA", Kind::G, false),
-    ("L-3819A6DF", Kind::G, true),
-    ("L-417A185B", Kind::P, false),
-    ("L-417A185B", Kind::P5, false),
-    ("L-7212CCBC", Kind::P, true),
-    ("L-C4BD4855", Kind::P5, true),
-    ("L-1945791B", Kind::Inf, false),
-    ("L-B5D1601B", Kind::Inf, true),
-    ("L-2C3B7624", Kind::Trn, false),
-    ("L-6B0D517C", Kind::Trn, true),
-    ("L-6E869C2A", Kind::Dl, false),
-    ("L-85EED4F7", Kind::Dl, true),
-    ("L-74FC7D96", Kind::F, false),
-    ("L-88CF9481", Kind::F, true),
-    ("L-7295265B", Kind::X, false),
-    ("L-E3A00192", Kind::X, true),
-    ("L-F7808C92", Kind::Hpc, false),
-];
 /// Without these, hardly anything can be launched.
 const USUAL: [&str; 2] = ["L-1216C47A", "L-34B43A08"];
-
-/// What machines count together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Standard,
-    G,
-    P,
-    P5,
-    Inf,
-    Trn,
-    Dl,
-    F,
-    X,
-    Hpc,
-}
-
-/// What an instance type counts as; nothing for those that have no quota of this sort.
-fn kind(instance_type: &str) -> Option<Kind> {
-    let family = instance_type.split('.').next().unwrap_or_default();
-    let letters: String = family.chars().take_while(char::is_ascii_alphabetic).collect();
-    let generation = family[letters.len()..].chars().next().and_then(|digit| digit.to_digit(10));
-    Some(match letters.as_str() {
-        "g" | "gr" | "vt" => Kind::G,
-        "p" if generation.is_some_and(|generation| generation >= 5) => Kind::P5,
-        "p" => Kind::P,
-        "inf" => Kind::Inf,
-        "trn" => Kind::Trn,
-        "dl" => Kind::Dl,
-        "f" => Kind::F,
-        "x" => Kind::X,
-        "hpc" => Kind::Hpc,
-        // Whole hosts, and machines with more memory than others have disk.
-        "mac" | "u" => return None,
-        other if other.starts_with(['a', 'c', 'd', 'h', 'i', 'm', 'r', 't', 'z']) => Kind::Standard,
-        _ => return None,
-    })
-}
 
 /// How many virtual processors of each quota are used. Types that EC2 did not describe count nothing.
 fn used(instances: &[Instance], types: &[InstanceTypeInfo]) -> BTreeMap<&'static str, u32> {
@@ -84,9 +26,8 @@ fn used(instances: &[Instance], types: &[InstanceTypeInfo]) -> BTreeMap<&'static
             Some(_) => continue,
         };
         let Some(kind) = kind(&instance.instance_type) else { continue };
-        let code = CODES.iter().find(|(_, of, spot)| *of == kind && *spot == is_spot);
-        let Some((code, ..)) = code else { continue };
-        *used.entry(*code).or_default() += processors.get(instance.instance_type.as_str()).unwrap_or(&0);
+        let Some(code) = code(kind, is_spot) else { continue };
+        *used.entry(code).or_default() += processors.get(instance.instance_type.as_str()).unwrap_or(&0);
     }
     used
 }
@@ -156,6 +97,7 @@ mod tests {
     use cloud::doctor::Level;
 
     use super::*;
+    use crate::quotas::Kind;
 
     fn instance(instance_type: &str, lifecycle: Option<&str>) -> Instance {
         Instance {

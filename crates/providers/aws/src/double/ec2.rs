@@ -29,8 +29,18 @@ fn in_short(request: &FleetRequest) -> String {
     format!("{} {} {}", request.count, request.purchase.target(), offers.join(" "))
 }
 
-fn not_found(operation: &'static str, id: &str) -> Error {
-    Error::new(operation, "InvalidInstanceID.NotFound", &format!("The instance ID '{id}' does not exist"))
+/// Instances that EC2 does not know are all named in its answer.
+fn not_found(operation: &'static str, ids: &[&str]) -> Error {
+    let message = match ids {
+        [id] => format!("The instance ID '{id}' does not exist"),
+        ids => format!("The instance IDs '{}' do not exist", ids.join(", ")),
+    };
+    Error::new(operation, "InvalidInstanceID.NotFound", &message)
+}
+
+/// Instances that EC2 does not know.
+fn unknown<'a>(world: &World, ids: &'a [String]) -> Vec<&'a str> {
+    ids.iter().filter(|id| !world.instances.contains_key(*id)).map(String::as_str).collect()
 }
 
 impl World {
@@ -223,6 +233,15 @@ impl Ec2 for Double {
                         let message = format!("Value ({profile}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name");
                         return Err(Error::new(operation, "InvalidParameterValue", &message));
                     }
+                    let zone = world.subnets.iter().find(|each| each.item.id == subnet);
+                    let zone = zone.map(|each| each.item.zone.clone()).unwrap_or_default();
+                    if !world.runs(&check.instance_type, &zone) {
+                        let message = format!(
+                            "Your requested instance type ({}) is not supported in your requested Availability Zone ({zone}).",
+                            check.instance_type
+                        );
+                        return Err(Error::new(operation, "Unsupported", &message));
+                    }
                     Ok(())
                 })
                 .await;
@@ -259,13 +278,13 @@ impl Ec2 for Double {
                 .cloned()
                 .collect();
             let seen: Vec<Instance> = all.into_iter().filter(|each| world.is_seen(&each.id)).collect();
-            match ids.iter().find(|id| !seen.iter().any(|each| &each.id == *id)) {
-                // EC2 forgets instances; while it knows them, those that do not fit are simply not listed.
-                Some(id) if !world.instances.contains_key(id) || world.hidden.contains_key(id) => {
-                    Err(not_found(operation, id))
-                }
-                _ => Ok(seen),
-            }
+            // EC2 forgets instances; while it knows them, those that do not fit are simply not listed.
+            let is_unknown = |id: &String| {
+                !seen.iter().any(|each| &each.id == id)
+                    && (!world.instances.contains_key(id) || world.hidden.contains_key(id))
+            };
+            let unknown: Vec<&str> = ids.iter().filter(|id| is_unknown(id)).map(String::as_str).collect();
+            if unknown.is_empty() { Ok(seen) } else { Err(not_found(operation, &unknown)) }
         })
         .boxed()
     }
@@ -273,8 +292,9 @@ impl Ec2 for Double {
     fn terminate_instances<'a>(&'a self, ids: &'a [String]) -> Answer<'a, Vec<StateChange>> {
         let operation = "ec2:TerminateInstances";
         self.answer(operation, ids.join(" "), move |world| {
-            if let Some(missing) = ids.iter().find(|id| !world.instances.contains_key(*id)) {
-                return Err(not_found(operation, missing));
+            let missing = unknown(world, ids);
+            if !missing.is_empty() {
+                return Err(not_found(operation, &missing));
             }
             for id in ids {
                 let Some(instance) = world.instances.get_mut(id) else { continue };
@@ -299,8 +319,9 @@ impl Ec2 for Double {
     fn reboot_instances<'a>(&'a self, ids: &'a [String]) -> Answer<'a, ()> {
         let (operation, now) = ("ec2:RebootInstances", self.clock.now());
         self.answer(operation, ids.join(" "), move |world| {
-            if let Some(missing) = ids.iter().find(|id| !world.instances.contains_key(*id)) {
-                return Err(not_found(operation, missing));
+            let missing = unknown(world, ids);
+            if !missing.is_empty() {
+                return Err(not_found(operation, &missing));
             }
             world.reboots.extend(ids.iter().map(|id| (id.clone(), now)));
             Ok(())
@@ -312,7 +333,7 @@ impl Ec2 for Double {
         let operation = "ec2:CreateTags";
         let about = format!("{id} {}", tags.keys().cloned().collect::<Vec<_>>().join(" "));
         self.answer(operation, about, move |world| {
-            let instance = world.instances.get_mut(id).ok_or_else(|| not_found(operation, id))?;
+            let instance = world.instances.get_mut(id).ok_or_else(|| not_found(operation, &[id]))?;
             instance.tags.extend(tags.clone());
             Ok(())
         })

@@ -128,6 +128,10 @@ impl Ssm for Double {
     fn parameter<'a>(&'a self, name: &'a str) -> Answer<'a, String> {
         let operation = "ssm:GetParameter";
         self.answer(operation, name.to_owned(), move |world| {
+            if world.secret_parameters.contains(name) {
+                let message = format!("not authorized to perform: ssm:GetParameter on {name}");
+                return Err(Error::new(operation, "AccessDeniedException", &message));
+            }
             let found = world.parameters.get(name).cloned();
             found.ok_or_else(|| Error::new(operation, "ParameterNotFound", name))
         })

@@ -21,11 +21,42 @@ pub struct Stored<T> {
     pub tags: Tags,
 }
 
+/// Requests that are allowed: EC2 has a bucket of them for lists, which fills again by and by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bucket {
+    most: f64,
+    per_second: f64,
+    left: f64,
+    at: Option<Timestamp>,
+}
+
+impl Bucket {
+    /// A full bucket.
+    pub fn new(most: u32, per_second: u32) -> Self {
+        let most = f64::from(most);
+        Self { most, per_second: f64::from(per_second), left: most, at: None }
+    }
+
+    /// Takes a request out; whether there was one.
+    pub(super) fn take(&mut self, now: Timestamp) -> bool {
+        let passed = self.at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0));
+        self.at = Some(now);
+        self.left = (self.left + passed * self.per_second).min(self.most);
+        let is_allowed = self.left >= 1.0;
+        if is_allowed {
+            self.left -= 1.0;
+        }
+        is_allowed
+    }
+}
+
 /// What there is. Everything can be changed by tests.
 #[derive(Debug)]
 pub struct World {
     /// How long an answer takes.
     pub latency: Duration,
+    /// How often lists of EC2 may be asked for; without it, as often as anybody wants.
+    pub describe_bucket: Option<Bucket>,
     /// The instance types.
     pub types: Vec<InstanceTypeInfo>,
     /// Where they are.
@@ -44,6 +75,8 @@ pub struct World {
     pub images: Vec<Stored<Image>>,
     /// Published values.
     pub parameters: BTreeMap<String, String>,
+    /// Published values that policies do not let us see.
+    pub secret_parameters: BTreeSet<String>,
     /// The capacity reservations; launches fill them.
     pub reservations: Vec<Stored<CapacityReservation>>,
     /// The placement groups.
@@ -58,6 +91,8 @@ pub struct World {
     pub hide_new_instances: u32,
     /// What there is no capacity of, with the code: instance type, zone and capacity type.
     pub insufficient: BTreeMap<(String, String, String), String>,
+    /// Instance types that a zone has and that EC2 still refuses to run there, if only tried: type and zone.
+    pub refused: BTreeSet<(String, String)>,
     /// Whether errors of launches do not say what they are about.
     pub vague: bool,
     /// How instances are.
@@ -94,6 +129,7 @@ impl Default for World {
     fn default() -> Self {
         Self {
             latency: Duration::ZERO,
+            describe_bucket: None,
             types: Vec::new(),
             places: Vec::new(),
             prices: Prices::of_region("us-east-1"),
@@ -103,6 +139,7 @@ impl Default for World {
             security_groups: Vec::new(),
             images: Vec::new(),
             parameters: BTreeMap::new(),
+            secret_parameters: BTreeSet::new(),
             reservations: Vec::new(),
             placement_groups: Vec::new(),
             templates: BTreeMap::new(),
@@ -110,6 +147,7 @@ impl Default for World {
             hidden: BTreeMap::new(),
             hide_new_instances: 0,
             insufficient: BTreeMap::new(),
+            refused: BTreeSet::new(),
             vague: false,
             statuses: Vec::new(),
             roles: BTreeSet::new(),
@@ -145,6 +183,17 @@ impl World {
         self.insufficient.insert(place, "InsufficientInstanceCapacity".to_owned());
     }
 
+    /// Published values whose names begin so are taken back.
+    pub fn vanish(&mut self, prefix: &str) {
+        self.parameters.retain(|name, _| !name.starts_with(prefix));
+    }
+
+    /// Whether EC2 would run an instance of a type in a zone.
+    pub(super) fn runs(&self, instance_type: &str, zone: &str) -> bool {
+        let has = |place: &TypeInZone| place.instance_type == instance_type && place.zone == zone;
+        self.places.iter().any(has) && !self.refused.contains(&(instance_type.to_owned(), zone.to_owned()))
+    }
+
     /// A subnet with free addresses in a zone whose ID follows from its last letter.
     pub fn add_subnet(&mut self, id: &str, zone: &str, free: i64, tags: Tags) {
         let item = Subnet {
@@ -164,5 +213,18 @@ impl World {
     /// The instances that are not on their way out.
     pub fn running(&self) -> impl Iterator<Item = &Instance> {
         self.instances.values().filter(|instance| !instance.state.is_ending())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_fills_again_by_and_by_and_never_above_its_size() {
+        let mut bucket = Bucket::new(3, 1);
+        let at = |second: i64| Timestamp::constant(second, 0);
+        let mut taken = |second: i64| (0..5).filter(|_| bucket.take(at(second))).count();
+        assert_eq!((taken(0), taken(0), taken(2), taken(100)), (3, 0, 2, 3));
     }
 }

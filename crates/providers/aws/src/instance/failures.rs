@@ -14,6 +14,7 @@ use crate::port::error::{
     INSUFFICIENT_FREE_ADDRESSES, SPOT_ROLE_NOT_PERMITTED, is_spread_limit, is_unfulfillable,
 };
 use crate::port::{self, FleetError};
+use crate::quotas::UsedUp;
 
 /// A launch that did not come to what was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +48,13 @@ pub enum Effect {
     },
     /// The account cannot have spot instances yet; somebody must be told.
     SpotRoleMissing,
+    /// The account has as much as it may have: whatever else counts for the quota is not asked for for a while.
+    Quota {
+        /// The instance type that was one too many; any if EC2 has not said it.
+        instance_type: Option<String>,
+        /// The code of the error.
+        code: String,
+    },
 }
 
 /// What follows from the errors of a launch. What an error does not say is not guessed.
@@ -72,6 +80,9 @@ fn of_error(failed: &Failed<'_>, error: &FleetError) -> Vec<Effect> {
             all.push(Effect::ReservationFull { instance_type: instance_type.clone(), zone: zone.clone() });
         }
         return all;
+    }
+    if UsedUp::of(&error.code, None).is_some() {
+        all.push(Effect::Quota { instance_type: instance_type.clone(), code: error.code.clone() });
     }
     if error.code == SPOT_ROLE_NOT_PERMITTED {
         all.push(unavailable(Scope::capacity_type(capacity_type::SPOT)));
@@ -106,7 +117,10 @@ pub fn metric_labels<'a>(
 pub fn failure(errors: &[FleetError]) -> Error {
     let texts: BTreeSet<String> =
         errors.iter().map(|error| format!("{}: {}", error.code, error.message)).collect();
-    let text = format!("with fleet error(s), {}", texts.into_iter().collect::<Vec<_>>().join("; "));
+    let quotas: BTreeSet<UsedUp> = errors.iter().filter_map(quota).collect();
+    let quotas = quotas.iter().map(|quota| format!("{quota} is used up, ask for more in Service Quotas"));
+    let texts: Vec<String> = texts.into_iter().chain(quotas).collect();
+    let text = format!("with fleet error(s), {}", texts.join("; "));
     let no_capacity =
         |error: &FleetError| is_unfulfillable(&error.code) || error.code == SPOT_ROLE_NOT_PERMITTED;
     if !errors.is_empty() && errors.iter().all(no_capacity) {
@@ -114,6 +128,17 @@ pub fn failure(errors: &[FleetError]) -> Error {
     }
     let (reason, message) = classify(&text);
     Error::Create { reason: reason.to_owned(), message: format!("{message} ({text})") }
+}
+
+fn quota(error: &FleetError) -> Option<UsedUp> {
+    UsedUp::of(&error.code, error.place.instance_type.as_deref())
+}
+
+/// Whether no other offering would help: a quota of all launches is used up, or one of which nobody knows what else
+/// counts for it.
+pub fn is_pointless(errors: &[FleetError]) -> bool {
+    let ends = |quota| matches!(quota, UsedUp::Fleets | UsedUp::Processors(None, _));
+    errors.iter().filter_map(quota).any(ends)
 }
 
 /// What the claim is told if the launch could not even be asked for.

@@ -21,12 +21,12 @@ const LAUNCH_TEMPLATE_NAME_NOT_FOUND: &str = "InvalidLaunchTemplateName.NotFound
 /// Codes of launches that another instance type, zone or time would satisfy.
 const UNFULFILLABLE: &[&str] = &[
     "InsufficientInstanceCapacity",
-    "MaxSpotInstanceCountExceeded",
-    "VcpuLimitExceeded",
+    SPOT_QUOTA,
+    VCPU_QUOTA,
     "UnfulfillableCapacity",
     "Unsupported",
     INSUFFICIENT_FREE_ADDRESSES,
-    "MaxFleetCountExceeded",
+    FLEET_QUOTA,
     "ReservationCapacityExceeded",
 ];
 /// Codes of requests that policies do not allow.
@@ -61,6 +61,12 @@ const UNKNOWN_CALLER: &[&str] = &[
     "UnrecognizedClientException",
 ];
 
+/// The account has as many spot instances as it may have.
+pub const SPOT_QUOTA: &str = "MaxSpotInstanceCountExceeded";
+/// The account has as many virtual processors as it may have.
+pub const VCPU_QUOTA: &str = "VcpuLimitExceeded";
+/// The account has as many fleets as it may have.
+pub const FLEET_QUOTA: &str = "MaxFleetCountExceeded";
 /// A subnet is full.
 pub const INSUFFICIENT_FREE_ADDRESSES: &str = "InsufficientFreeAddressesInSubnet";
 /// The account cannot have spot instances yet, and we may not change that.

@@ -19,6 +19,9 @@ pub struct InstanceTypeInfo {
     pub memory_mib: i64,
     /// Its processor.
     pub processor: Option<Processor>,
+    /// Whether EC2 says that there are better ones by now.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub previous_generation: bool,
     /// Its hypervisor; none for bare metal.
     pub hypervisor: Option<String>,
     /// How it can be bought, as EC2 says it.

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::Inner;
 use crate::hash::{Hasher, of_text};
 use crate::instance_type::{Discovered, Market, Unlisted, offerings, resolve_all};
-use crate::node_class::Class;
+use crate::node_class::{Class, found};
 use crate::port::PlacementGroup;
 use crate::prices::Prices;
 
@@ -148,9 +148,8 @@ impl Inner {
 
 /// Tells a class from any other: everything that it asks for and that was found for it.
 fn class_key(object: &EC2NodeClass, group: Option<&PlacementGroup>) -> u64 {
-    let mut status = object.status.clone().unwrap_or_default();
-    status.conditions.clear();
-    let text = serde_json::to_string(&(&object.metadata.name, &object.spec, &status)).unwrap_or_default();
+    let text =
+        serde_json::to_string(&(&object.metadata.name, &object.spec, &found(object))).unwrap_or_default();
     let mut hasher = Hasher::default();
     hasher.text(&of_text(&text).to_string()).text(&format!("{group:?}"));
     hasher.finish()

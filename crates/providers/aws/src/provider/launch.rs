@@ -1,5 +1,6 @@
 //! Launches: attempt after attempt on what was not asked for yet, until something runs or nothing is left.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use api::names::reasons::aws as reasons;
 use api::names::values::capacity_type;
 use api::nodeclaim::NodeClaim;
 use cloud::Error;
+use cloud::unavailable::{KEPT, Scope};
 use cluster::instance_types::InstanceType;
 use futures::FutureExt as _;
 use runtime::events::About;
@@ -19,11 +21,13 @@ use super::batch::{Batcher, Window};
 use super::prepare::{Asked, Attempt, Circumstances, create, prepare};
 use super::{Calls, Inner, Setup};
 use crate::instance::{
-    Effect, Failed, Machine, batch_key, effects, failure, launch_annotations, metric_labels, node_claim,
-    of_call, share,
+    Effect, Failed, Machine, batch_key, effects, failure, is_pointless, launch_annotations, metric_labels,
+    node_claim, of_call, share,
 };
 use crate::node_class::{Class, readiness};
+use crate::port::error::FLEET_QUOTA;
 use crate::port::{self, FleetError, FleetRequest, FleetResult, PlacementGroup};
+use crate::quotas::UsedUp;
 use crate::tags;
 
 type Launched = Result<FleetResult, port::Error>;
@@ -139,6 +143,9 @@ impl Inner {
             match self.attempt(circumstances, object, group, &attempt).await? {
                 Outcome::Running(machine) => return Ok((*machine, types)),
                 Outcome::NoCapacity(errors) => {
+                    if is_pointless(&errors) {
+                        return Err(failure(&errors));
+                    }
                     asked.note(&attempt, &errors);
                     last = Some(failure(&errors));
                 }
@@ -181,7 +188,12 @@ impl Inner {
             .filter_map(|each| each.place.subnet_id.as_deref())
             .collect();
         self.known.lock().addresses.release(&attempt.subnets, &used);
-        let result = answer.map_err(|error| of_call(&error))?;
+        let result = answer.map_err(|error| {
+            if error.code == FLEET_QUOTA {
+                self.pause(UsedUp::Fleets, 0);
+            }
+            of_call(&error)
+        })?;
         self.note_errors(circumstances.claim, group, attempt, &result.errors);
         let Some(first) = result.instances.first() else {
             return match failure(&result.errors) {
@@ -232,8 +244,18 @@ impl Inner {
         let types: Vec<&str> = attempt.shape.types.iter().map(|each| each.name.as_str()).collect();
         let group = group.map(|group| group.id.as_str());
         let failed = Failed { plan: &attempt.shape.plan, placement_group: group, types: &types };
+        // By quota, the fewest processors that were too many.
+        let mut quotas: BTreeMap<UsedUp, u32> = BTreeMap::new();
         for effect in effects(&failed, errors) {
             match effect {
+                Effect::Quota { instance_type, code } => {
+                    let name = instance_type.as_deref();
+                    let info = name.and_then(|name| self.known.lock().discovered.get(name).cloned());
+                    let vcpus = info.map_or(0, |info| info.vcpus);
+                    if let Some(quota) = UsedUp::of(&code, name) {
+                        quotas.entry(quota).and_modify(|least| *least = vcpus.min(*least)).or_insert(vcpus);
+                    }
+                }
                 Effect::Unavailable { scope, reason } => self.unavailable.mark(scope, &reason),
                 Effect::SubnetFull(subnet) => self.known.lock().addresses.exhausted(&subnet),
                 Effect::ReservationFull { instance_type, zone } => {
@@ -246,6 +268,40 @@ impl Inner {
                                    create the service-linked role for spot.amazonaws.com";
                     let event = &events::SPOT_SLR_CREATION_FAILED;
                     self.setup.events.publish(event, About::object(claim), message, &[claim_name(claim)]);
+                }
+            }
+        }
+        for (quota, vcpus) in quotas {
+            self.pause(quota, vcpus);
+        }
+    }
+
+    /// Asks for a while for nothing that counts for a quota which is used up, and needs at least so many processors:
+    /// EC2 would refuse one type after the other.
+    fn pause(&self, quota: UsedUp, vcpus: u32) {
+        let now = self.setup.clock.now();
+        {
+            // All claims of a fleet hear the same.
+            let mut paused = self.paused.lock();
+            if paused.get(&quota).is_some_and(|(least, until)| *least <= vcpus && *until > now) {
+                return;
+            }
+            paused.insert(quota, (vcpus, now + KEPT));
+        }
+        tracing::error!("{quota} is used up; what counts for it is not asked for for {} s", KEPT.as_secs());
+        let why = quota.to_string();
+        match quota {
+            UsedUp::Fleets => self.unavailable.mark(Scope::default(), &why),
+            // The launch is over, and nobody knows what else to leave alone.
+            UsedUp::Processors(None, _) => {}
+            UsedUp::Processors(Some(kind), is_spot) => {
+                let capacity_type = if is_spot { capacity_type::SPOT } else { capacity_type::ON_DEMAND };
+                let discovered = Arc::clone(&self.known.lock().discovered);
+                let counts = discovered
+                    .types()
+                    .filter(|info| info.vcpus >= vcpus && crate::quotas::kind(&info.name) == Some(kind));
+                for info in counts {
+                    self.unavailable.mark(Scope::offering(&info.name, "", capacity_type), &why);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Instances, as far as we know them, and what is asked about them together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,60 +66,101 @@ fn states() -> Filter {
 async fn describe(ec2: Arc<dyn Ec2>, calls: Calls, asked: Vec<String>) -> Vec<Described> {
     let ids: Vec<String> = asked.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
     let filters = [states()];
-    let all = calls.counted("ec2:DescribeInstances", ec2.instances(&ids, &filters)).await;
+    let (filters, ec2, calls) = (&filters, &ec2, &calls);
+    let ask = |ids: Vec<String>| async move {
+        calls.counted("ec2:DescribeInstances", ec2.instances(&ids, filters)).await
+    };
     let mut found: BTreeMap<String, Described> = BTreeMap::new();
-    if ids.len() == 1 || all.as_ref().is_err_and(port::Error::is_transient) {
-        // Asking for each alone would only make a throttled or failing service worse.
-        let answer = |id: &String| match &all {
-            Ok(all) => Ok(all.iter().find(|each| &each.id == id).cloned()),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error.clone()),
-        };
-        found.extend(ids.iter().map(|id| (id.clone(), answer(id))));
-    } else {
-        let all = all.unwrap_or_default();
-        let missing: Vec<&String> = ids.iter().filter(|id| !all.iter().any(|each| &each.id == *id)).collect();
-        // One that is gone may have failed the whole question.
-        let alone = join_all(missing.iter().map(|id| {
-            let id = std::slice::from_ref(*id);
-            calls.counted("ec2:DescribeInstances", ec2.instances(id, &filters))
-        }))
-        .await;
-        for (id, answer) in missing.into_iter().zip(alone) {
-            let answer = match answer {
-                Err(error) if error.is_not_found() => Ok(None),
-                answer => answer.map(|all| all.into_iter().next()),
-            };
-            found.insert(id.clone(), answer);
+    for (ids, answer) in together(ids, ask).await {
+        match answer {
+            // What is not listed is over: EC2 has answered for all of them.
+            Ok(all) => found.extend(all.into_iter().map(|each| (each.id.clone(), Ok(Some(each))))),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => found.extend(ids.into_iter().map(|id| (id, Err(error.clone())))),
         }
-        found.extend(all.into_iter().map(|each| (each.id.clone(), Ok(Some(each)))));
     }
     asked.iter().map(|id| found.get(id).cloned().unwrap_or(Ok(None))).collect()
 }
 
+/// Whether a message of EC2 names an instance.
+fn names(message: &str, id: &str) -> bool {
+    message.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').any(|word| word == id)
+}
+
+/// How many requests for single instances are under way at the same time.
+const ALONE: usize = 10;
+
+/// Asks EC2 about instances with as few requests as possible: one that it does not know fails a request for all.
+/// Those that it names are put aside, and the others are asked for once more; only if it does not say which they are,
+/// each is asked for alone, until EC2 throttles or fails. Which instances each answer is about, and the answer.
+async fn together<T, F>(
+    ids: Vec<String>,
+    ask: impl Fn(Vec<String>) -> F,
+) -> Vec<(Vec<String>, Result<T, port::Error>)>
+where
+    F: Future<Output = Result<T, port::Error>>,
+{
+    let mut answers = Vec::new();
+    let mut left = ids;
+    for _ in 0..2 {
+        let error = match ask(left.clone()).await {
+            // Asking for each alone would only make a throttled or failing service worse.
+            Err(error) if left.len() > 1 && !error.is_transient() => error,
+            answer => {
+                answers.push((left, answer));
+                return answers;
+            }
+        };
+        let (unknown, others): (Vec<String>, Vec<String>) =
+            left.into_iter().partition(|id| error.is_not_found() && names(&error.message, id));
+        left = others;
+        if unknown.is_empty() {
+            break;
+        }
+        answers.push((unknown, Err(error)));
+        if left.is_empty() {
+            return answers;
+        }
+    }
+    let mut stopped: Option<port::Error> = None;
+    for some in left.chunks(ALONE) {
+        let asked = match &stopped {
+            Some(error) => some.iter().map(|_| Err(error.clone())).collect(),
+            None => join_all(some.iter().map(|id| ask(vec![id.clone()]))).await,
+        };
+        let failed = asked.iter().filter_map(|answer| answer.as_ref().err());
+        stopped = failed.into_iter().find(|error| error.is_transient()).cloned().or(stopped);
+        answers.extend(some.iter().zip(asked).map(|(id, answer)| (vec![id.clone()], answer)));
+    }
+    answers
+}
+
 async fn terminate(ec2: Arc<dyn Ec2>, calls: Calls, asked: Vec<String>) -> Vec<Terminated> {
     let ids: Vec<String> = asked.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
-    let all = calls.counted("ec2:TerminateInstances", ec2.terminate_instances(&ids)).await;
-    if let Err(error) = &all
-        && (ids.len() == 1 || error.is_transient())
-    {
-        // Asking for each alone would only make a throttled or failing service worse.
-        return asked.iter().map(|_| Err(error.clone())).collect();
+    let (ec2, calls) = (&ec2, &calls);
+    let ask = |ids: Vec<String>| async move {
+        calls.counted("ec2:TerminateInstances", ec2.terminate_instances(&ids)).await
+    };
+    let mut results: BTreeMap<String, Terminated> = BTreeMap::new();
+    let mut running: Vec<String> = Vec::new();
+    for (ids, answer) in together(ids, ask).await {
+        match answer {
+            Ok(changes) => {
+                let ended = changes.into_iter().filter(|change| change.state.is_ending());
+                let ended: BTreeSet<String> = ended.map(|change| change.id).collect();
+                running.extend(ids.into_iter().filter(|id| !ended.contains(id)));
+            }
+            Err(error) => results.extend(ids.into_iter().map(|id| (id, Err(error.clone())))),
+        }
     }
-    let ended: BTreeSet<String> = all
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|change| change.state.is_ending())
-        .map(|change| change.id)
-        .collect();
-    let left: Vec<&String> = ids.iter().filter(|id| !ended.contains(*id)).collect();
-    let alone = join_all(left.iter().map(|id| {
-        calls.counted("ec2:TerminateInstances", ec2.terminate_instances(std::slice::from_ref(*id)))
-    }))
-    .await;
-    let failed: BTreeMap<&String, Terminated> =
-        left.into_iter().zip(alone).map(|(id, answer)| (id, answer.map(|_| ()))).collect();
-    asked.iter().map(|id| failed.get(id).cloned().unwrap_or(Ok(()))).collect()
+    // What does not end although EC2 accepted it is asked for once more.
+    if !running.is_empty() {
+        for (ids, answer) in together(running, ask).await {
+            let answer = answer.map(|_| ());
+            results.extend(ids.into_iter().map(|id| (id, answer.clone())));
+        }
+    }
+    asked.iter().map(|id| results.get(id).cloned().unwrap_or(Ok(()))).collect()
 }
 
 impl Inner {

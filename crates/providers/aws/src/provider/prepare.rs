@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use runtime::settings::MinValuesPolicy;
 
 use super::Known;
+use crate::ami::Mapping;
 use crate::instance::{
     ChosenSubnet, LaunchPlan, fewest_pods, filter, lacks_flexibility, plan, request, truncate,
 };
@@ -23,7 +24,7 @@ use crate::launch_template::{Launch, Template, TemplateError, templates};
 use crate::node_class::Class;
 use crate::port::error::INSUFFICIENT_FREE_ADDRESSES;
 use crate::port::{FleetError, FleetRequest, NewLaunchTemplate, Tags};
-use crate::user_data::ClusterInfo;
+use crate::user_data::{ClusterInfo, UserDataError};
 
 /// What is the same in all attempts for a claim.
 pub(super) struct Circumstances<'a> {
@@ -65,7 +66,8 @@ impl Shape {
         let Circumstances { claim, cluster, region, discovered, reserved_capacity, tags, sets, .. } =
             *circumstances;
         let mut wanted = wanted(claim, sets)?;
-        let types = filter(claim, &mut wanted, types)?;
+        let startable = startable(class, types, sets);
+        let types = filter(claim, &mut wanted, &startable)?;
         let types = truncate(claim, &mut wanted, types, circumstances.policy)
             .map_err(|error| Error::InsufficientCapacity(error.to_string()))?;
         let plan = plan(class, &mut wanted, &types);
@@ -87,7 +89,13 @@ impl Shape {
             reserved_capacity,
         };
         let needed = templates(&launch, &types, discovered, circumstances.reserved_interfaces, sets)
-            .map_err(|error: TemplateError| create(node_claim::LAUNCH_FAILED, &error.to_string()))?;
+            .map_err(|error| match error {
+                // The class is validated again as soon as the addresses of services are known.
+                TemplateError::UserData(UserDataError::NoClusterCidr) => {
+                    Error::NodeClassNotReady(error.to_string())
+                }
+                error => create(node_claim::LAUNCH_FAILED, &error.to_string()),
+            })?;
         let position = |each: &InstanceType| types.iter().position(|known| known.name == each.name);
         let templates = needed
             .into_iter()
@@ -107,6 +115,20 @@ impl Shape {
         let found = self.templates.iter().find(|each| each.request.name == template);
         found.and_then(|found| found.reservation.as_deref())
     }
+}
+
+/// The types that an image of the class starts; all if there is none, so that it is said what is missing. What no image
+/// starts must not decide how the others are bought, only because it is cheaper.
+fn startable<'a>(class: &Class<'_>, types: &'a [InstanceType], sets: &LabelSets) -> Cow<'a, [InstanceType]> {
+    let mut images = Mapping::new(&class.status.amis, sets);
+    let is_startable: Vec<bool> =
+        types.iter().map(|each| images.image_for(&each.requirements).is_some()).collect();
+    let count = is_startable.iter().filter(|each| **each).count();
+    if count == types.len() || count == 0 {
+        return Cow::Borrowed(types);
+    }
+    let left = types.iter().zip(is_startable).filter(|(_, is_startable)| *is_startable);
+    Cow::Owned(left.map(|(each, _)| each.clone()).collect())
 }
 
 fn wanted<'a>(claim: &NodeClaim, sets: &'a LabelSets) -> Result<Wanted<'a>, Error> {

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::Inner;
+use crate::launch_template::PREFIX;
 use crate::port::{Error, Filter, LaunchTemplateQuery, LaunchTemplateRef, NewLaunchTemplate};
 use crate::user_data::MOST_BYTES;
 
@@ -108,7 +109,8 @@ impl Inner {
         let query = LaunchTemplateQuery::Filters(vec![filter]);
         let ec2 = &self.setup.services.ec2;
         let found = self.counted("ec2:DescribeLaunchTemplates", ec2.launch_templates(&query)).await?;
-        for template in found {
+        // The tag is EKS' own, which others set, too: what is not ours is never deleted.
+        for template in found.into_iter().filter(|template| template.name.starts_with(PREFIX)) {
             // One that we created meanwhile is the same.
             drop(self.templates.cell(&template.name).set(template.id));
         }

@@ -19,8 +19,30 @@ pub(super) fn render(bootstrap: &Bootstrap<'_>) -> Result<String, UserDataError>
     Ok(mime::write(&parts))
 }
 
+/// Whether a text is YAML with settings. Of several documents the first one decides, as for the original.
 fn is_mapping(text: &str) -> bool {
-    serde_saphyr::from_str::<Map<String, Value>>(text).is_ok_and(|mapping| !mapping.is_empty())
+    serde_saphyr::from_str::<Map<String, Value>>(&first_document(text))
+        .is_ok_and(|mapping| !mapping.is_empty())
+}
+
+/// The first document of a text in YAML: everything up to the next line that ends one.
+fn first_document(text: &str) -> String {
+    let is_marker = |line: &str, marker: &str| {
+        line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
+    let is_blank = |line: &str| line.trim().is_empty() || line.starts_with(['#', '%']);
+    let mut document = String::new();
+    let mut has_content = false;
+    for line in text.lines() {
+        let ends = is_marker(line, "---") || is_marker(line, "...");
+        if ends && has_content {
+            break;
+        }
+        has_content |= !is_blank(line) && !ends;
+        document.push_str(line);
+        document.push('\n');
+    }
+    document
 }
 
 fn node_config(bootstrap: &Bootstrap<'_>) -> Result<String, UserDataError> {

@@ -272,6 +272,29 @@ fn a205_launches_are_tried_out_and_the_verdict_counts_for_a_while() {
         play.pass(15 * 60);
         assert_eq!(play.condition("default", "Ready").0, "True", "{operation}");
     }
+    // A good verdict counts for half an hour, too, whatever order the answers have, and what the class asks for counts
+    // at once.
+    let mut play = started(&["m5.large"], &[]);
+    let tries = |play: &Play| {
+        ["ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:RunInstances"]
+            .map(|each| play.double.count(each))
+    };
+    play.class("default", &json!({}));
+    assert_eq!(tries(&play), [1, 1, 1]);
+    for minute in 0..25_i64 {
+        // Each launch makes another subnet the one with most addresses.
+        play.double.change(|world| {
+            world.subnets[0].item.available_addresses = 4000 + minute % 2;
+            world.subnets[1].item.available_addresses = 4001 - minute % 2;
+        });
+        play.pass(60);
+    }
+    assert_eq!(tries(&play), [1, 1, 1], "nothing that matters has changed");
+    play.pass(10 * 60);
+    assert_eq!(tries(&play), [2, 2, 2], "after half an hour");
+    play.world.patch(&format!("{CLASSES}/default"), &json!({"spec": {"tags": {"team": "a"}}}));
+    play.pass(10);
+    assert_eq!(tries(&play), [3, 3, 3]);
     // What passes by itself is no verdict.
     for operation in ["ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:RunInstances"] {
         let mut play = started(&["m5.large"], &[]);
@@ -502,30 +525,213 @@ fn a212_images_wait_for_the_version_and_one_that_was_not_tried_stops_nothing() {
 
 #[test]
 fn a213_aws_is_asked_as_often_as_users_want_it() {
-    let mut play = started(&["m5.large"], &["--ami-refresh-interval=10m", "--subnet-refresh-interval=5m"]);
-    play.class("default", &json!({}));
+    // Minutes between questions for images and for subnets.
+    for (images, subnets) in [(10_usize, 5_usize), (2, 15)] {
+        let arguments =
+            [format!("--ami-refresh-interval={images}m"), format!("--subnet-refresh-interval={subnets}m")];
+        let mut play = started(&["m5.large"], &arguments.each_ref().map(String::as_str));
+        play.class("default", &json!({}));
+        play.double.forget_calls();
+        for _ in 0..180 {
+            // Whatever else changes in between.
+            let note =
+                json!({"metadata": {"annotations": {"team.example/time": play.world.now().to_string()}}});
+            play.world.patch(&format!("{CLASSES}/default"), &note);
+            play.pass(10);
+        }
+        let exact = [
+            ("ec2:DescribeImages", 30 / images),
+            ("ec2:DescribeSubnets", 30 / subnets),
+            ("ec2:DescribeSecurityGroups", 30),
+        ];
+        for (operation, expected) in exact {
+            let asked = play.double.count(operation);
+            // The class is looked at every few seconds, so that an answer may count a little longer.
+            assert!(
+                (expected.saturating_sub(expected / 5)..=expected).contains(&asked),
+                "{operation}: {asked}, expected {expected}"
+            );
+        }
+        // What the class asks for counts at once.
+        play.world.patch(
+            &format!("{CLASSES}/default"),
+            &json!({"spec": {"subnetSelectorTerms": [{"id": "subnet-b1"}], "amiSelectorTerms": [{"id": "ami-amd"}]}}),
+        );
+        play.pass(5);
+        let found = play.status("default");
+        let count = |field: &str| found[field].as_array().unwrap().len();
+        assert_eq!((count("subnets"), count("amis")), (1, 1));
+    }
+}
+
+#[test]
+fn a279_classes_with_the_same_selector_ask_once_a_minute_together() {
+    let mut play = started(&["m5.large"], &["--feature-gates=ReservedCapacity=true"]);
+    play.double.change(|world| {
+        let item = CapacityReservation {
+            id: "cr-1".to_owned(),
+            zone: ZONES[0].to_owned(),
+            instance_type: "m5.large".to_owned(),
+            owner_id: "123456789012".to_owned(),
+            match_criteria: "targeted".to_owned(),
+            available: 3,
+            ..CapacityReservation::default()
+        };
+        world.reservations.push(Stored { item, tags: [("team".to_owned(), "a".to_owned())].into() });
+        world.placement_groups.push(PlacementGroup {
+            id: "pg-1".to_owned(),
+            name: "group".to_owned(),
+            strategy: PlacementStrategy::Cluster,
+            partitions: 0,
+            spread_level: None,
+        });
+    });
+    let spec = json!({
+        "capacityReservationSelectorTerms": [{"tags": {"team": "a"}}],
+        "placementGroupSelector": {"name": "group"},
+    });
+    for name in ["one", "two", "three"] {
+        play.world.apply(&class(name, &spec).to_string());
+    }
+    play.pass(70);
     play.double.forget_calls();
-    for _ in 0..30 {
-        // Whatever else changes in between.
-        let note = json!({"metadata": {"annotations": {"team.example/time": play.world.now().to_string()}}});
-        play.world.patch(&format!("{CLASSES}/default"), &note);
-        play.pass(60);
+    for _ in 0..60 {
+        for name in ["one", "two", "three"] {
+            let note =
+                json!({"metadata": {"annotations": {"team.example/time": play.world.now().to_string()}}});
+            play.world.patch(&format!("{CLASSES}/{name}"), &note);
+        }
+        play.pass(10);
     }
-    for (operation, least, most) in
-        [("ec2:DescribeImages", 2, 4), ("ec2:DescribeSubnets", 5, 7), ("ec2:DescribeSecurityGroups", 15, 31)]
-    {
+    for operation in ["ec2:DescribeCapacityReservations", "ec2:DescribePlacementGroups"] {
         let asked = play.double.count(operation);
-        assert!((least..=most).contains(&asked), "{operation}: {asked}");
+        assert!((8..=11).contains(&asked), "{operation}: {asked} times in ten minutes");
     }
-    // What the class asks for counts at once.
+    for name in ["one", "two", "three"] {
+        assert_eq!(play.status(name)["capacityReservations"][0]["id"], "cr-1", "{name}");
+        assert_eq!(play.condition(name, "Ready").0, "True", "{name}");
+    }
+}
+
+/// Where AWS publishes the images of AL2023.
+fn published(kubernetes: &str, kind: &str) -> String {
+    format!("/aws/service/eks/optimized-ami/{kubernetes}/amazon-linux-2023/{kind}/recommended/image_id")
+}
+
+/// A cluster on EKS with images for an alias, and a class that is ready.
+fn with_alias() -> Play {
+    let mut play = Play::with(&["m5.large", "m6g.large"], &["--eks-control-plane"]);
+    play.double.change(|world| {
+        world.parameters.insert(published("1.34", "x86_64/standard"), "ami-amd".to_owned());
+        world.parameters.insert(published("1.34", "arm64/standard"), "ami-arm".to_owned());
+    });
+    play.start();
+    play.class("default", &json!({"amiSelectorTerms": [{"alias": "al2023@latest"}]}));
+    assert_eq!(play.condition("default", "Ready").0, "True", "{:?}", play.condition("default", "AMIsReady"));
+    play
+}
+
+fn images(play: &Play) -> Vec<String> {
+    let found = play.status("default")["amis"].as_array().cloned().unwrap_or_default();
+    found.iter().map(|image| image["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a280_images_stay_in_use_while_aws_publishes_no_others() {
+    let mut play = with_alias();
+    let before = images(&play);
+    assert_eq!(before, ["ami-amd", "ami-arm"]);
+    // The cluster is upgraded to a version that AWS has no images for yet.
+    play.double.change(|world| "1.35".clone_into(&mut world.cluster.version));
+    play.pass(15 * 60);
+    assert_eq!(play.aws.know(|known| known.kubernetes.map(|version| version.minor)), Some(35));
+    assert_eq!((images(&play), play.condition("default", "Ready").0.as_str()), (before.clone(), "True"));
+    play.create(&claim(&[])).unwrap();
+    play.double.change(|world| {
+        let mut image = world.images[0].clone();
+        "ami-new".clone_into(&mut image.item.id);
+        world.images.push(image);
+        world.parameters.insert(published("1.35", "x86_64/standard"), "ami-new".to_owned());
+    });
+    play.pass(60);
+    assert_eq!(images(&play), ["ami-new"], "as soon as there are any");
+    // What AWS takes back stays in use, too, after everything that is remembered of it is forgotten.
+    play.double.change(|world| world.vanish("/aws/service/eks"));
+    play.pass(25 * 60 * 60);
+    assert!(play.double.count("ssm:GetParameter") > 0);
+    assert_eq!(
+        (images(&play), play.condition("default", "Ready").0.as_str()),
+        (vec!["ami-new".to_owned()], "True")
+    );
+    // A class that asks for something else has no images of before.
     play.world.patch(
         &format!("{CLASSES}/default"),
-        &json!({"spec": {"subnetSelectorTerms": [{"id": "subnet-b1"}], "amiSelectorTerms": [{"id": "ami-amd"}]}}),
+        &json!({"spec": {"amiSelectorTerms": [{"alias": "al2023@v20990101"}]}}),
     );
-    play.pass(5);
-    let found = play.status("default");
+    play.pass(30);
+    let (status, reason, message) = play.condition("default", "AMIsReady");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "AMINotFound"));
+    assert!(message.contains("v20990101") && message.contains("spec.amiSelectorTerms"), "{message}");
+    assert_eq!(images(&play), Vec::<String>::new());
+}
+
+#[test]
+fn a281_a_parameter_that_may_not_be_read_is_passed_over_and_one_that_fails_is_waited_for() {
+    let on_eks = ["--eks-control-plane"];
+    let mut play = Play::with(&["m5.large", "m6g.large"], &on_eks);
+    let kinds = ["x86_64/standard", "arm64/standard", "x86_64/nvidia", "arm64/nvidia", "x86_64/neuron"];
+    play.double.change(|world| {
+        world.parameters.insert(published("1.34", kinds[0]), "ami-amd".to_owned());
+        world.secret_parameters.extend(kinds[1..].iter().map(|kind| published("1.34", kind)));
+    });
+    play.start();
+    let alias = json!({"amiSelectorTerms": [{"alias": "al2023@latest"}]});
+    play.class("default", &alias);
     assert_eq!(
-        (&found["subnets"].as_array().unwrap().len(), &found["amis"].as_array().unwrap().len()),
-        (&1, &1)
+        (images(&play), play.condition("default", "Ready").0.as_str()),
+        (vec!["ami-amd".to_owned()], "True")
     );
+    // Without any, it is said what AWS says.
+    let mut other = Play::with(&["m5.large"], &on_eks);
+    other.double.change(|world| {
+        world.secret_parameters.extend(kinds.iter().map(|kind| published("1.34", kind)));
+    });
+    other.start();
+    other.class("default", &alias);
+    let (status, reason, message) = other.condition("default", "AMIsReady");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "AMINotFound"));
+    assert!(message.contains("AccessDeniedException") && message.contains("\"al2023@latest\""), "{message}");
+    // A failure that passes says nothing: half of the images would be the wrong ones.
+    let mut third = Play::with(&["m5.large"], &on_eks);
+    third.double.change(|world| {
+        for kind in &kinds {
+            world.parameters.insert(published("1.34", kind), "ami-amd".to_owned());
+        }
+    });
+    third.double.fail("ssm:GetParameter", "ThrottlingException", "slow", Times::Next(1));
+    third.start();
+    third.world.apply(&class("default", &alias).to_string());
+    third.pass(4);
+    assert_eq!((images(&third).len(), third.condition("default", "AMIsReady").0.as_str()), (0, "Unknown"));
+    third.pass(30);
+    assert_eq!(third.condition("default", "Ready").0, "True");
+}
+
+#[test]
+fn a282_a_profile_has_our_tags_whatever_else_is_wrong_with_its_class() {
+    let mut play = started(&["m5.large"], &[]);
+    play.class("default", &json!({"kubelet": {"podsPerCore": "many"}, "tags": {"team": "a"}}));
+    assert_eq!(play.condition("default", "ValidationSucceeded").1, "InvalidKubeletConfiguration");
+    let profile = play.profile("default");
+    let tags = play.double.change(|world| world.profile_tags[&profile].clone());
+    let expected = [
+        ("team", "a"),
+        ("kubernetes.io/cluster/test-cluster", "owned"),
+        ("eks:eks-cluster-name", "test-cluster"),
+        ("karpenter.k8s.aws/ec2nodeclass", "default"),
+        ("topology.kubernetes.io/region", "us-east-1"),
+    ];
+    let expected: aws::port::Tags =
+        expected.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    assert_eq!(tags, expected);
 }

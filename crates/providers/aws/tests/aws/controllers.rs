@@ -211,18 +211,61 @@ fn a165_an_instance_without_a_claim_goes_after_half_a_minute() {
 
 #[test]
 fn a166_answers_that_fail_leave_everything_as_it_was() {
-    let mut play = Play::new(&["m5.large"]);
+    let operations = [
+        "ec2:DescribeSubnets",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeImages",
+        "ec2:DescribeCapacityReservations",
+        "ec2:DescribePlacementGroups",
+        "iam:GetInstanceProfile",
+    ];
+    let mut play = Play::with(&["m5.large"], &["--feature-gates=ReservedCapacity=true"]);
+    play.double.change(|world| {
+        world.placement_groups.push(aws::port::PlacementGroup {
+            id: "pg-1".to_owned(),
+            name: "group".to_owned(),
+            strategy: aws::port::PlacementStrategy::Cluster,
+            partitions: 0,
+            spread_level: None,
+        });
+        let item = aws::port::CapacityReservation {
+            id: "cr-1".to_owned(),
+            zone: crate::support::ZONES[0].to_owned(),
+            instance_type: "m5.large".to_owned(),
+            owner_id: "123456789012".to_owned(),
+            match_criteria: "targeted".to_owned(),
+            available: 1,
+            ..aws::port::CapacityReservation::default()
+        };
+        let tags = [("team".to_owned(), "a".to_owned())].into();
+        world.reservations.push(aws::double::Stored { item, tags });
+    });
     play.start();
-    play.world.apply(&class("default", &json!({})).to_string());
+    let spec = json!({
+        "placementGroupSelector": {"name": "group"},
+        "capacityReservationSelectorTerms": [{"tags": {"team": "a"}}],
+    });
+    play.world.apply(&class("default", &spec).to_string());
     play.pass(30);
-    for operation in
-        ["ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeImages", "iam:GetInstanceProfile"]
-    {
+    let status = |play: &Play| play.world.get(&format!("{CLASSES}/default")).unwrap()["status"].clone();
+    let before = status(&play);
+    assert_eq!(play.condition("default", "Ready").0, "True", "{before:#}");
+    let found = ["subnets", "securityGroups", "amis", "capacityReservations"];
+    assert!(
+        found.iter().all(|field| before[field].as_array().is_some_and(|all| !all.is_empty())),
+        "{before:#}"
+    );
+    for operation in operations {
         play.double
             .fail_with(aws::port::Error::new(operation, "InternalError", "no").by_server(), Times::Always);
     }
-    play.pass(300);
-    assert_eq!(play.condition("default", "Ready").0, "True");
+    play.double.forget_calls();
+    // Longer than anything counts that was found before.
+    play.pass(20 * 60);
+    for operation in operations {
+        assert!(play.double.count(operation) > 0, "{operation} was not even asked");
+    }
+    assert_eq!(status(&play), before);
     play.create(&claim(&[])).unwrap();
 }
 
@@ -274,4 +317,69 @@ fn a167_a_class_that_becomes_wrong_stops_its_launches_and_nothing_else() {
         assert_eq!(play.condition("default", "Ready").0, "True", "{condition}");
         play.create(&claim(&[])).unwrap();
     }
+}
+
+#[test]
+fn a264_a_class_whose_images_are_of_one_architecture_becomes_ready_with_an_open_pool() {
+    // By name, a1 comes before all others, and starts no image for x86.
+    for family in ["Custom", "AL2", "Bottlerocket"] {
+        let mut play = Play::new(&["a1.2xlarge", "a1.large", "c1.medium", "m5.large", "m6g.large"]);
+        play.double.change(|world| world.images.retain(|image| image.item.architecture == "x86_64"));
+        play.start();
+        play.pool("pool-1", "default", &json!({}));
+        play.world.apply(&class("default", &json!({"amiFamily": family})).to_string());
+        play.pass(15);
+        let verdict = play.condition("default", "ValidationSucceeded");
+        assert_eq!(play.condition("default", "Ready").0, "True", "{family}: {verdict:?}");
+        let tried: Vec<String> = play
+            .double
+            .calls()
+            .into_iter()
+            .filter(|call| call.operation == "ec2:RunInstances")
+            .map(|call| call.about)
+            .collect();
+        assert_eq!(tried, ["m5.large subnet-a1"], "{family}: the one of today, and it is enough");
+        play.create(&claim(&[])).unwrap();
+    }
+}
+
+#[test]
+fn a265_a_type_that_ec2_refuses_is_followed_by_another_one() {
+    let mut play = Play::new(&["c5.large", "m5.large", "r5.large"]);
+    let zones = crate::support::ZONES;
+    play.double.change(|world| {
+        for name in ["c5.large", "m5.large"] {
+            world.refused.extend(zones.map(|zone| (name.to_owned(), zone.to_owned())));
+        }
+        // One zone in which it would be accepted is enough.
+        world.refused.insert(("r5.large".to_owned(), zones[0].to_owned()));
+    });
+    play.start();
+    play.pool("pool-1", "default", &json!({}));
+    play.world.apply(&class("default", &json!({})).to_string());
+    play.pass(60);
+    assert_eq!(play.condition("default", "Ready").0, "True");
+    let tried: Vec<String> = play
+        .double
+        .calls()
+        .into_iter()
+        .filter(|call| call.operation == "ec2:RunInstances")
+        .map(|call| call.about)
+        .collect();
+    let expected = [
+        "c5.large subnet-a1",
+        "c5.large subnet-b1",
+        "m5.large subnet-a1",
+        "m5.large subnet-b1",
+        "r5.large subnet-a1",
+        "r5.large subnet-b1",
+    ];
+    assert_eq!(tried, expected);
+    // The type that was accepted is the one that is tried the next time.
+    play.double.forget_calls();
+    let note = json!({"metadata": {"annotations": {"team.example/try": "again"}}});
+    play.world.patch(&format!("{CLASSES}/default"), &note);
+    play.pass(30);
+    assert_eq!(play.double.count("ec2:RunInstances"), 2);
+    assert_eq!(play.condition("default", "Ready").0, "True");
 }

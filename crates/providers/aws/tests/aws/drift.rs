@@ -10,9 +10,11 @@ use aws::instance::drift::{Unknown, of_claim, of_machine};
 use aws::instance::{Machine, Reservation};
 use aws::node_class::Class;
 use aws::port::PlacementStrategy;
+use cloud::CloudProvider as _;
 use serde_json::json;
 
-use crate::support::{MarketNow, SETS, claim, class, node_class, placement_group, with_reservation};
+use crate::play::Play;
+use crate::support::{MarketNow, SETS, ZONES, claim, class, node_class, placement_group, with_reservation};
 
 const HASH: &str = "karpenter.k8s.aws/ec2nodeclass-hash";
 const VERSION: &str = "karpenter.k8s.aws/ec2nodeclass-hash-version";
@@ -127,6 +129,49 @@ fn a103_subnet_reservation_and_placement_group_must_still_be_selected() {
 #[test]
 fn a104_of_several_reasons_the_first_is_told() {
     let object = node_class("AL2023", &json!({}));
-    let all = Machine { security_groups: vec![], subnet_id: String::new(), ..machine() };
-    assert_eq!(of_machine(&class(&object), &launched(""), &all), Ok(Some("SecurityGroupDrift")));
+    let group = placement_group(PlacementStrategy::Cluster, 0);
+    let grouped = Class::new(&object, Some(&group), false).unwrap();
+    // Everything is wrong at first; then one after the other is mended, the first reason first.
+    let reservation = Some(Reservation { id: "cr-1".to_owned(), ..Reservation::default() });
+    let mut wrong =
+        Machine { security_groups: vec![], subnet_id: "subnet-x".to_owned(), reservation, ..machine() };
+    let reason = |machine: &Machine| of_machine(&grouped, &launched(""), machine).unwrap();
+    assert_eq!(reason(&wrong), Some("SecurityGroupDrift"));
+    wrong.security_groups = machine().security_groups;
+    assert_eq!(reason(&wrong), Some("SubnetDrift"));
+    wrong.subnet_id = machine().subnet_id;
+    assert_eq!(reason(&wrong), Some("CapacityReservationDrift"));
+    wrong.reservation = None;
+    assert_eq!(reason(&wrong), Some("PlacementGroupDrift"));
+    // What the claim says counts before its image does.
+    let (new, old) = ([(HASH, "2"), (VERSION, "v6")], [(HASH, "1"), (VERSION, "v6")]);
+    let mut both = launched("ami-old");
+    both.metadata.annotations = Some(annotated(&old));
+    assert_eq!(by_claim(&object, &annotated(&new), &both), Ok(Some("NodeClassDrift")));
+    both.metadata.annotations = Some(annotated(&new));
+    assert_eq!(by_claim(&object, &annotated(&new), &both), Ok(Some("AMIDrift")));
+}
+
+#[test]
+fn a262_a_claim_that_drifted_is_asked_about_before_its_instance_is() {
+    let mut play = Play::new(&["m5.large"]);
+    play.ready_class("default", &json!({}), &json!({}));
+    play.pool("pool-1", "default", &json!({}));
+    let asked = claim(&[("karpenter.sh/capacity-type", "In", &["on-demand"])]);
+    let mut known = play.create(&asked).unwrap();
+    known.spec = asked.spec;
+    known.metadata.labels.as_mut().unwrap().insert("karpenter.sh/nodepool".to_owned(), "pool-1".to_owned());
+    assert_eq!(play.world.block_on(play.aws.drift(&known)), Ok(None));
+    // Both the image and the subnets are others by now.
+    play.ready_class(
+        "default",
+        &json!({}),
+        &json!({
+            "subnets": [{"id": "subnet-x", "zone": ZONES[0], "zoneID": "us-east-1a-id"}],
+            "amis": [{"id": "ami-new", "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}]}],
+        }),
+    );
+    play.double.forget_calls();
+    assert_eq!(play.world.block_on(play.aws.drift(&known)), Ok(Some("AMIDrift".to_owned())));
+    assert_eq!(play.double.count("ec2:DescribeInstances"), 0);
 }

@@ -63,6 +63,23 @@ fn manifests(kind: &str) -> Vec<Value> {
 
 /// The same cluster in the same AWS, with all classes ready.
 fn started() -> (Play, Recorder) {
+    started_with(&BTreeMap::new())
+}
+
+/// A NodePool that takes one instance type only, if there is one for its class.
+fn narrowed(mut pool: Value, types: &BTreeMap<String, String>) -> Value {
+    let spec = &mut pool["spec"]["template"]["spec"];
+    if let Some(only) = types.get(&text(&spec["nodeClassRef"]["name"])) {
+        let key = "node.kubernetes.io/instance-type";
+        let requirements = spec["requirements"].as_array_mut().unwrap();
+        requirements.retain(|each| each["key"] != key);
+        requirements.push(json!({"key": key, "operator": "In", "values": [only]}));
+    }
+    pool
+}
+
+/// The same cluster, in which some classes are used with one instance type only.
+fn started_with(only: &BTreeMap<String, String>) -> (Play, Recorder) {
     let types: BTreeSet<String> = items(&parsed(LAUNCHES)).flat_map(types_of).collect();
     let mut recorder = None;
     let mut play = Play::asking(&types.iter().map(String::as_str).collect::<Vec<_>>(), &[], |double| {
@@ -76,7 +93,8 @@ fn started() -> (Play, Recorder) {
     // It leads as long as the world lasts.
     std::mem::forget(leads);
     play.pass(5);
-    for manifest in manifests("NodePool").iter().chain(&manifests("EC2NodeClass")) {
+    let pools = manifests("NodePool").into_iter().map(|pool| narrowed(pool, only));
+    for manifest in pools.chain(manifests("EC2NodeClass")) {
         play.world.apply(&manifest.to_string());
     }
     play.pass(60);
@@ -250,20 +268,42 @@ fn a220_every_launch_asks_for_what_the_original_asks_for() {
     let (play, recorder) = started();
     let names = names(&play);
     let mut found = Vec::new();
+    let (mut classes, mut targets) = (BTreeSet::new(), BTreeSet::new());
     for launch in items(&parsed(LAUNCHES)) {
         let claim: NodeClaim = serde_json::from_value(launch["claim"].clone()).unwrap();
+        classes.insert(claim.spec.node_class_ref.name.clone());
+        targets.insert(text(&launch["fleet"]["TargetCapacitySpecification"]["DefaultTargetCapacityType"]));
         let before = recorder.asked().len();
-        play.create(&claim).unwrap();
+        let launched = play.create(&claim).unwrap();
         let asked = normal(&recorder.asked()[before..], &names);
         let is_launch =
             |each: &&Value| each["action"] == "CreateFleet" && each["parameters"]["DryRun"].is_null();
         let fleets: Vec<&Value> = asked.iter().filter(is_launch).collect();
         assert_eq!(fleets.len(), 1, "{fleets:#?}");
         let theirs = tidy(launch["fleet"].clone(), "", &BTreeMap::new());
+        // What is launched is one of the offerings, from a template with everything in it.
+        let configs: Vec<&Value> = items(&fleets[0]["parameters"]["LaunchTemplateConfigs"]).collect();
+        let status = launched.status.as_ref().unwrap();
+        let labels = launched.metadata.labels.as_ref().unwrap();
+        let is_offered = configs.iter().flat_map(|config| items(&config["Overrides"])).any(|offer| {
+            offer["InstanceType"] == labels["node.kubernetes.io/instance-type"].as_str()
+                && offer["AvailabilityZone"] == labels["topology.kubernetes.io/zone"].as_str()
+                && offer["ImageId"] == status.image_id.as_str()
+        });
+        assert!(is_offered, "{launched:?}");
+        for config in configs {
+            let data = &config["LaunchTemplateSpecification"]["LaunchTemplateName"]["LaunchTemplateData"];
+            assert!(!data["UserData"].is_null() && data["ImageId"].is_string(), "{config:#}");
+        }
         let path = format!("{} {}", claim.spec.node_class_ref.name, theirs["TargetCapacitySpecification"]);
         differences(&path, &theirs, &fleets[0]["parameters"], &mut found);
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+    // Every class was launched with, and both ways to pay were recorded.
+    let all: BTreeSet<String> =
+        manifests("EC2NodeClass").iter().map(|class| text(&class["metadata"]["name"])).collect();
+    assert_eq!(classes, all);
+    assert_eq!(targets, ["on-demand", "spot"].map(str::to_owned).into());
 }
 
 /// The parameters of all requests of an action.
@@ -316,37 +356,55 @@ fn tries<'a>(requests: &'a [Value], action: &str) -> BTreeMap<String, Vec<&'a Va
     found
 }
 
-/// A try without what follows from the type that is tried, and without the zones that follow from the subnets.
-fn without_type(value: &Value) -> Value {
+/// A try without the zones of its subnets, which only we name. They are the zones that the subnets are in.
+fn without_zones(value: &Value, zones: &BTreeMap<String, String>) -> Value {
     match value {
         Value::Object(fields) => {
-            let follows = ["InstanceType", "ImageId", "UserData", "AvailabilityZone"];
-            let kept = fields.iter().filter(|(key, _)| !follows.contains(&key.as_str()));
-            kept.map(|(key, value)| (key.clone(), without_type(value))).collect()
+            if let (Some(zone), Some(subnet)) = (fields.get("AvailabilityZone"), fields.get("SubnetId")) {
+                assert_eq!(zones[&text(subnet)], text(zone));
+            }
+            let kept = fields.iter().filter(|(key, _)| key.as_str() != "AvailabilityZone");
+            kept.map(|(key, value)| (key.clone(), without_zones(value, zones))).collect()
         }
-        Value::Array(all) => all.iter().map(without_type).collect(),
+        Value::Array(all) => all.iter().map(|each| without_zones(each, zones)).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The original tries Windows with a template that has room for no pod; ours is the one that nodes get.
+fn with_pods(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), with_pods(value))).collect(),
+        Value::Array(all) => all.iter().map(with_pods).collect(),
+        Value::String(text) if text.starts_with("<powershell>") => {
+            assert!(text.contains(" --max-pods=0'"), "{text}");
+            json!(text.replace(" --max-pods=0'", " --max-pods=110'"))
+        }
         other => other.clone(),
     }
 }
 
 #[test]
 fn a222_what_classes_try_out_is_what_the_original_tries_out() {
-    let (play, recorder) = started();
     let theirs = normal(parsed(REQUESTS).as_array().unwrap(), &BTreeMap::new());
+    // The original tries any type that will do: our pools take that one only.
+    let tried: BTreeMap<String, String> = tries(&theirs, "RunInstances")
+        .into_iter()
+        .map(|(class, tries)| (class, text(&tries[0]["InstanceType"])))
+        .collect();
+    assert_eq!(tried.len(), manifests("EC2NodeClass").len());
+    let (play, recorder) = started_with(&tried);
+    let zones: BTreeMap<String, String> =
+        items(&parsed(WORLD)["subnets"]).map(|each| (text(&each["id"]), text(&each["zone"]))).collect();
     let ours = normal(&recorder.asked(), &names(&play));
     let mut found = Vec::new();
     for action in ["CreateFleet", "RunInstances"] {
         let (theirs, ours) = (tries(&theirs, action), tries(&ours, action));
         assert!(theirs.keys().eq(ours.keys()), "{:?} {:?}", theirs.keys(), ours.keys());
         for (class, theirs) in &theirs {
-            // The original tries any type that will do, and some classes more than once.
-            let ours = without_type(ours[class][0]);
-            let of_each = theirs.iter().map(|theirs| {
-                let mut found = Vec::new();
-                differences(&format!("{action} {class}"), &without_type(theirs), &ours, &mut found);
-                found
-            });
-            found.extend(of_each.min_by_key(Vec::len).unwrap());
+            assert_eq!((theirs.len(), ours[class].len()), (1, 1), "{action} {class}");
+            let (theirs, ours) = (with_pods(theirs[0]), without_zones(ours[class][0], &zones));
+            differences(&format!("{action} {class}"), &theirs, &ours, &mut found);
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));

@@ -9,6 +9,7 @@ use aws::double::Times;
 use aws::port::{InstanceStatus, Message, ScheduledEvent, StatusCheck};
 use cloud::unavailable::Asked;
 use cluster::state::Kind;
+use embedded::faults::{Fault, Rule};
 use serde_json::{Value, json};
 
 use crate::play::{CLAIMS, Play};
@@ -203,6 +204,28 @@ fn a174_a_queue_that_fails_or_comes_late_is_asked_again() {
 
 #[test]
 fn a175_a_message_that_could_not_be_handled_comes_again() {
+    let mut play = play();
+    play.start();
+    let (one, two) = (play.node("one", &[ON_DEMAND_ONLY]), play.node("two", &[ON_DEMAND_ONLY]));
+    let deleted = |play: &Play| play.metrics.value(&metrics::INTERRUPTION_DELETED_MESSAGES, &[]);
+    // The API server refuses: the message stays, and comes again when the queue shows it again.
+    play.faults.set_rules(vec![Rule::on("delete", "nodeclaims", 1.0, Fault::InternalError)]);
+    play.send_event("aws.ec2", STATE, &json!({"instance-id": one, "state": "stopped"}));
+    // One that asks for nothing is handled beside it.
+    play.send_event("aws.ec2", STATE, &json!({"instance-id": two, "state": "running"}));
+    play.pass(15);
+    assert!(!play.is_ending("one"));
+    assert_eq!((play.left(), deleted(&play)), (1, Some(1.0)), "only what was handled is deleted");
+    assert!(play.faults.injected() > 0);
+    play.faults.set_rules(Vec::new());
+    play.pass(25);
+    assert!(play.is_ending("one") && !play.is_ending("two"));
+    assert_eq!((play.left(), deleted(&play)), (0, Some(2.0)));
+    assert!((play.disrupted("instance_stopped", ON_DEMAND) - 1.0).abs() < 1e-9, "it went once");
+}
+
+#[test]
+fn a263_a_message_that_could_not_be_deleted_comes_again_and_ends_nothing_twice() {
     let mut play = play();
     play.start();
     let id = play.node("one", &[ON_DEMAND_ONLY]);

@@ -317,9 +317,12 @@ fn a58_tags_are_on_everything_and_ours_cannot_be_set() {
          \"karpenter.sh/nodeclaim\", \"karpenter.sh/nodepool\", \"kubernetes.io/cluster/x\""
     );
     let fine = node_class("AL2023", &json!({}));
-    let profile = tags::of_instance_profile(&Class::new(&fine, None, false).unwrap(), "c", "r").unwrap();
+    let profile = tags::of_instance_profile(&fine, "c", "r");
     assert_eq!(profile.len(), 4);
     assert_eq!(profile["topology.kubernetes.io/region"], "r");
+    let profile = tags::of_instance_profile(&object, "c", "r");
+    assert_eq!(profile.len(), 5, "ours, and the one that users may set: {profile:?}");
+    assert_eq!((profile["fine"].as_str(), profile["eks:eks-cluster-name"].as_str()), ("", "c"));
 }
 
 #[test]

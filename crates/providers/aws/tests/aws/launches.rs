@@ -267,10 +267,14 @@ fn a79_what_ec2_does_not_have_is_not_asked_for_again() {
         "MaxFleetCountExceeded",
         "ReservationCapacityExceeded",
     ] {
-        assert_eq!(
-            found(SPOT, None, None, &error(code, "")),
-            [unavailable(Scope::offering("m5.large", "a", SPOT), code)]
-        );
+        let is_quota = code.starts_with("Max") || code.starts_with("Vcpu");
+        let quota = || Effect::Quota { instance_type: Some("m5.large".to_owned()), code: code.to_owned() };
+        let expected: Vec<Effect> = is_quota
+            .then(quota)
+            .into_iter()
+            .chain([unavailable(Scope::offering("m5.large", "a", SPOT), code)])
+            .collect();
+        assert_eq!(found(SPOT, None, None, &error(code, "")), expected);
     }
     for code in ["RequestLimitExceeded", "UnauthorizedOperation", "InternalError"] {
         assert_eq!(found(SPOT, None, None, &error(code, "")), []);

@@ -7,6 +7,7 @@
     reason = "helpers of tests, with values made in place"
 )]
 
+mod account;
 mod capacity;
 mod classes;
 mod controllers;

@@ -122,12 +122,34 @@ fn a143_an_error_that_other_offerings_do_not_help_with_ends_the_launch() {
 fn a144_five_hundred_claims_of_one_shape_are_one_fleet() {
     let mut play = Play::new(&["m5.large", "c5.large", "r5.large"]);
     play.ready_class("default", &json!({}), &json!({}));
-    let claims: Vec<_> = (0..500).map(|_| claim(&[ON_DEMAND_ONLY])).collect();
+    // They have one shape, and still each its own name and the time at which it was made.
+    let claims: Vec<_> = (0..500)
+        .map(|number| {
+            let mut each = claim(&[ON_DEMAND_ONLY]);
+            each.metadata.name = Some(format!("claim-{number}"));
+            each.metadata.uid = Some(format!("uid-{number}"));
+            each
+        })
+        .collect();
     let launched = play.world.block_on(join_all(claims.iter().map(|each| play.aws.create(each))));
     let ids: BTreeSet<String> =
         launched.into_iter().map(|each| each.unwrap().status.unwrap().provider_id).collect();
-    assert_eq!(ids.len(), 500);
-    assert_eq!(play.double.count("ec2:CreateFleet"), 1);
+    assert_eq!(ids.len(), 500, "each claim has an instance of its own");
+    let fleets: Vec<String> = play
+        .double
+        .calls()
+        .into_iter()
+        .filter(|call| call.operation == "ec2:CreateFleet")
+        .map(|call| call.about)
+        .collect();
+    let [fleet] = fleets.as_slice() else { panic!("{fleets:?}") };
+    assert!(fleet.starts_with("500 on-demand "), "{fleet}");
+    for offer in
+        ["m5.large", "c5.large", "r5.large"].map(|name| [0, 1].map(|zone| format!("{name}/{}", ZONES[zone])))
+    {
+        assert!(offer.iter().all(|offer| fleet.split(' ').any(|each| each == offer)), "{fleet}");
+    }
+    assert_eq!(play.double.change(|world| world.running().count()), 500, "and nobody else's was launched");
     let calls = play.double.calls().len();
     // Two of them asked for the instance types.
     let per_node = f64::from(u32::try_from(calls - 2).unwrap()) / 500.0;
@@ -210,18 +232,36 @@ fn a145_a_batch_that_is_only_half_filled_goes_on_with_other_offerings() {
 fn a146_templates_are_created_once_kept_while_used_and_created_again_if_somebody_deleted_them() {
     let mut play = Play::new(&["m5.large", "m6g.large"]);
     play.ready_class("default", &json!({}), &json!({}));
+    play.start_some(|name| name == "launchtemplate.garbagecollection");
     let both: Vec<_> = (0..3).map(|_| claim(&[ON_DEMAND_ONLY])).collect();
-    play.world.block_on(join_all(both.iter().map(|each| play.aws.create(each))));
+    let launched = play.world.block_on(join_all(both.iter().map(|each| play.aws.create(each))));
+    assert!(launched.iter().all(Result::is_ok), "{launched:?}");
+    let templates =
+        |play: &Play| play.double.change(|world| world.templates.keys().cloned().collect::<Vec<_>>());
     assert_eq!(play.double.count("ec2:CreateLaunchTemplate"), 2, "one for each image");
+    let first = templates(&play);
+    // As long as they are used, they stay, however long that is.
+    for _ in 0..5 {
+        play.pass(50);
+        play.create(&claim(&[ON_DEMAND_ONLY])).unwrap();
+    }
+    assert_eq!(templates(&play), first);
+    assert_eq!(play.double.count("ec2:CreateLaunchTemplate"), 2);
+    // Somebody deletes them: the launch that notices makes them again, and succeeds.
     play.double.change(|world| world.templates.clear());
     play.create(&claim(&[ON_DEMAND_ONLY])).unwrap();
     assert_eq!(play.double.count("ec2:CreateLaunchTemplate"), 4);
-    // One that another process created is the same.
-    let templates = play.double.change(|world| world.templates.clone());
+    assert_eq!(templates(&play).len(), 2);
+    // One that another process created is the same: it is neither made again nor changed.
+    let made = play.double.change(|world| world.templates.clone());
     let mut other = Play::new(&["m5.large", "m6g.large"]);
     other.ready_class("default", &json!({}), &json!({}));
-    other.double.change(|world| world.templates = templates);
+    other.double.change(|world| world.templates = made.clone());
     other.create(&claim(&[ON_DEMAND_ONLY])).unwrap();
+    assert_eq!(other.double.change(|world| world.templates.clone()), made);
+    // Nobody needs them any more.
+    play.pass(120);
+    assert_eq!(templates(&play), Vec::<String>::new());
 }
 
 #[test]

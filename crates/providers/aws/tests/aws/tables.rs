@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 /// Numbers of tests: `fn a12_` in the sources.
 fn in_sources() -> BTreeSet<String> {
     let sources = [
+        include_str!("account.rs"),
         include_str!("capacity.rs"),
         include_str!("classes.rs"),
         include_str!("controllers.rs"),

@@ -256,6 +256,14 @@ fn a114_custom_data_of_al2023_is_yaml_or_a_script_or_an_archive() {
     assert!(text.find("maxPods: 3").unwrap() < text.find("maxPods: 110").unwrap(), "ours is last and wins");
     let script = rendered("AL2023", &json!({"userData": "#!/bin/bash\necho"}));
     assert_eq!(script.matches("Content-Type: text/x-shellscript").count(), 1);
+    // Of several documents the first one decides.
+    let two = format!("---\n# first\n{yaml}---\nkind: NodeConfig\n");
+    let text = rendered("AL2023", &json!({"userData": two}));
+    assert_eq!(text.matches("Content-Type: application/node.eks.aws").count(), 2, "{text}");
+    assert!(text.contains(&two) && !text.contains("x-shellscript"), "{text}");
+    let script =
+        rendered("AL2023", &json!({"userData": format!("#!/bin/bash\ncat <<END\n---\n{yaml}END\n")}));
+    assert_eq!(script.matches("Content-Type: text/x-shellscript").count(), 1, "{script}");
     let archive = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\n\
          Content-Type: application/node.eks.aws\n\n{yaml}\n--//--\n"

@@ -6,7 +6,6 @@ use api::names::reasons::aws as reasons;
 use super::decide::Step;
 use crate::controllers::profiles::Profiles;
 use crate::instance_profile::role_name;
-use crate::node_class::Class;
 use crate::provider::Inner;
 use crate::tags;
 
@@ -24,11 +23,7 @@ pub(super) async fn ensure(inner: &Inner, object: &EC2NodeClass, profiles: &Prof
         return Step::wrong(reasons::ROLE_NOT_FOUND, message);
     };
     let settings = &inner.setup.settings;
-    let tags = Class::new(object, None, false).ok().and_then(|class| {
-        tags::of_instance_profile(&class, &settings.cluster_name, &inner.setup.region).ok()
-    });
-    // Tags that are wrong are said by the validation.
-    let tags = tags.unwrap_or_default();
+    let tags = tags::of_instance_profile(object, &settings.cluster_name, &inner.setup.region);
     match profiles.with_role(inner, object, role, &tags).await {
         Ok(name) => Step::Found(name),
         Err(error) if error.is_role_not_found() => Step::wrong(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::aws::{AmiFamily, EC2NodeClass};
 use api::conditions::HasConditions as _;
-use api::names::annotations::aws::LEARNED_MEMORY;
+use api::names::annotations::aws::{LEARNED_MEMORY, NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION};
 use api::names::conditions::aws as conditions;
 use api::names::reasons::aws as reasons;
 use api::nodeclaim::NodeClaim;
@@ -19,10 +19,11 @@ use crate::hash::of_text;
 use crate::instance_type::Discovered;
 use crate::kubelet::{Expressions, Kubelet, Resolved, expression_fields, mistakes, unsupported};
 use crate::launch_template::{Launch, templates};
-use crate::node_class::Class;
+use crate::node_class::{Class, found};
+use crate::port::Error;
 use crate::provider::Inner;
 use crate::tags;
-use crate::validation::{Answer, Attempt, fleet_check, judge, run_checks, tenancy_to_try, type_to_try};
+use crate::validation::{Answer, Attempt, fleet_check, judge, run_checks, tenancy_to_try, types_to_try};
 
 /// How long a verdict counts.
 const KEPT: Duration = Duration::from_mins(30);
@@ -44,9 +45,18 @@ impl Verdict {
     }
 }
 
-/// Verdicts of tries, by what was tried.
+/// What is remembered of the tries of a class.
 #[derive(Debug, Default)]
-pub(super) struct Verdicts(Mutex<BTreeMap<String, (u64, Instant, Verdict)>>);
+struct Memory {
+    /// What was tried, until when the verdict counts, and the verdict.
+    verdict: Option<(u64, Instant, Verdict)>,
+    /// How often a try said nothing about the class: each time, another instance type is next.
+    failures: usize,
+}
+
+/// What is remembered of tries, by the name of the NodeClass.
+#[derive(Debug, Default)]
+pub(super) struct Verdicts(Mutex<BTreeMap<String, Memory>>);
 
 impl Verdicts {
     /// Forgets what is known of a class.
@@ -69,31 +79,41 @@ impl Verdicts {
         let name = object.metadata.name.clone().unwrap_or_default();
         let key = key(object);
         let now = Instant::now();
-        let known = self.0.lock().get(&name).filter(|(of, until, _)| *of == key && *until > now).cloned();
+        let (known, failures) = {
+            let mut all = self.0.lock();
+            let memory = all.entry(name.clone()).or_default();
+            (memory.verdict.clone().filter(|(of, until, _)| *of == key && *until > now), memory.failures)
+        };
         if let Some((_, _, verdict)) = known {
             return verdict;
         }
-        let (verdict, is_kept) = match try_out(inner, object, &discovered).await {
-            Ok(Tried(verdict, is_kept)) => (verdict, is_kept),
-            Err(error) => {
-                tracing::error!(error, "failed to validate the EC2NodeClass");
-                (Verdict::Unknown, false)
+        let tried = try_out(inner, object, &discovered, failures).await;
+        let mut all = self.0.lock();
+        let memory = all.entry(name.clone()).or_default();
+        match tried {
+            Ok(Tried(verdict, is_kept)) => {
+                if is_kept {
+                    memory.verdict = Some((key, now + KEPT, verdict.clone()));
+                }
+                verdict
             }
-        };
-        if is_kept {
-            self.0.lock().insert(name, (key, now + KEPT, verdict.clone()));
+            Err(error) => {
+                memory.failures = failures.wrapping_add(1);
+                tracing::error!(EC2NodeClass = name, error, "failed to validate the EC2NodeClass");
+                Verdict::Unknown
+            }
         }
-        verdict
     }
 }
 
 /// Everything that a verdict follows from.
 fn key(object: &EC2NodeClass) -> u64 {
-    let mut status = object.status.clone().unwrap_or_default();
-    status.conditions.clear();
+    let status = found(object);
     let mut annotations = object.metadata.annotations.clone().unwrap_or_default();
-    // It says nothing about launches, and we write it ourselves.
-    annotations.remove(LEARNED_MEMORY);
+    // They say nothing about launches that the spec does not say, and we write them ourselves.
+    for own in [LEARNED_MEMORY, NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION] {
+        annotations.remove(own);
+    }
     let text = serde_json::to_string(&(&annotations, &object.spec, &status));
     of_text(&text.unwrap_or_default())
 }
@@ -179,8 +199,14 @@ fn of_types(object: &EC2NodeClass, discovered: &Discovered, inner: &Inner) -> Op
 /// A verdict, and whether it counts for a while.
 struct Tried(Verdict, bool);
 
-/// Creates a launch template, and asks whether a fleet and an instance of it would be accepted.
-async fn try_out(inner: &Inner, object: &EC2NodeClass, discovered: &Discovered) -> Result<Tried, String> {
+/// Creates a launch template, and asks whether a fleet and an instance of it would be accepted. Each failure before
+/// makes it another instance type.
+async fn try_out(
+    inner: &Inner,
+    object: &EC2NodeClass,
+    discovered: &Discovered,
+    failures: usize,
+) -> Result<Tried, String> {
     if object.spec.resolved_ami_family() == AmiFamily::AL2023
         && let Some(tried) = learn_cidr(inner).await
     {
@@ -208,8 +234,11 @@ async fn try_out(inner: &Inner, object: &EC2NodeClass, discovered: &Discovered) 
         let tenancy = tenancy_to_try(&pools, &inner.sets);
         let mut pools: Vec<Wanted<'_>> =
             pools.iter().filter_map(|pool| Wanted::new(pool, &inner.sets).ok()).collect();
-        let tried =
-            type_to_try(&class, &types, discovered, &mut pools).ok_or("there are no instance types")?;
+        let all = types_to_try(&class, &types, discovered, &mut pools, &inner.sets);
+        let tried = all.get(failures.checked_rem(all.len()).unwrap_or_default());
+        let tried = *tried.ok_or(
+            "no instance type can be started from the images of the class in the zones of its subnets",
+        )?;
         let cluster = inner.known.lock().cluster.clone();
         let launch = Launch {
             class: &class,
@@ -230,13 +259,15 @@ async fn try_out(inner: &Inner, object: &EC2NodeClass, discovered: &Discovered) 
         (tried.name.clone(), template)
     };
     let created = inner.ensure_templates(std::slice::from_ref(&template)).await;
-    if let Some(tried) = refusal(judge(Attempt::CreateLaunchTemplate, &class, created.as_ref().copied())) {
+    let judged = judge(Attempt::CreateLaunchTemplate, &class, created.as_ref().copied());
+    if let Some(tried) = refusal(judged, &name, created.as_ref().err()) {
         return tried;
     }
     let ec2 = &inner.setup.services.ec2;
     let fleet = fleet_check(&class, &template.name, &name, tags.clone());
     let fleet = inner.counted("ec2:CreateFleet", ec2.create_fleet(&fleet)).await;
-    if let Some(tried) = refusal(judge(Attempt::CreateFleet, &class, fleet.as_ref().map(|_| ()))) {
+    let judged = judge(Attempt::CreateFleet, &class, fleet.as_ref().map(|_| ()));
+    if let Some(tried) = refusal(judged, &name, fleet.as_ref().err()) {
         return tried;
     }
     let mut first = None;
@@ -247,12 +278,13 @@ async fn try_out(inner: &Inner, object: &EC2NodeClass, discovered: &Discovered) 
         }
         first.get_or_insert(answer);
     }
-    let judged = first.map_or(Answer::Failed, |error| judge(Attempt::RunInstances, &class, Err(&error)));
-    refusal(judged).unwrap_or(Ok(Tried(Verdict::Accepted, true)))
+    let judged =
+        first.as_ref().map_or(Answer::Failed, |error| judge(Attempt::RunInstances, &class, Err(error)));
+    refusal(judged, &name, first.as_ref()).unwrap_or(Ok(Tried(Verdict::Accepted, true)))
 }
 
 /// What a try that was not accepted comes to; nothing if it was.
-fn refusal(answer: Answer) -> Option<Result<Tried, String>> {
+fn refusal(answer: Answer, instance_type: &str, error: Option<&Error>) -> Option<Result<Tried, String>> {
     match answer {
         Answer::Accepted => None,
         Answer::TryAgain => Some(Ok(Tried(Verdict::Unknown, false))),
@@ -261,7 +293,8 @@ fn refusal(answer: Answer) -> Option<Result<Tried, String>> {
         }
         Answer::Refused { reason, message } => Some(Ok(Tried(Verdict::refused(reason, message), true))),
         Answer::Failed => {
-            Some(Err("AWS answered with an error that says nothing about permissions".to_owned()))
+            let said = error.map_or_else(|| "there is no subnet to try".to_owned(), Error::to_string);
+            Some(Err(format!("a launch of {instance_type} was tried, {said}; another type is tried next")))
         }
     }
 }
