@@ -139,7 +139,10 @@ fn attachable(world: &World, id: &str, interfaces: &[String]) -> Result<(), Refu
                 format!("Network Interface {interface} is used by existing resource {owner}."),
             ));
         }
-        if let Some(owner) = world.reserved(interface).filter(|owner| !owner.eq_ignore_ascii_case(id)) {
+        let is_strict = world.settings.reserves_strictly;
+        if let Some(owner) =
+            world.reserved(interface).filter(|owner| is_strict || !owner.eq_ignore_ascii_case(id))
+        {
             return Err(crate::network::kept(owner));
         }
     }

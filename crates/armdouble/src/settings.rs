@@ -71,6 +71,10 @@ pub struct Settings {
     pub forgets_operations: bool,
     /// Whether a refused virtual machine reserves its network interface for 180 s, too.
     pub reserves_refused_interfaces: bool,
+    /// Whether a network interface that is reserved is kept from the next virtual machine of the same name, too.
+    pub reserves_strictly: bool,
+    /// Whether nobody but AKS may change anything in the resource group of the nodes.
+    pub locks_node_resource_group: bool,
     lro: BTreeMap<(Kind, String), Lro>,
 }
 
@@ -91,6 +95,8 @@ impl Default for Settings {
             has_strict_versions: true,
             forgets_operations: false,
             reserves_refused_interfaces: false,
+            reserves_strictly: false,
+            locks_node_resource_group: false,
             lro: BTreeMap::new(),
         };
         // About what each takes in Azure.

@@ -96,6 +96,24 @@ async fn a_refused_machine_can_keep_its_interface_too() {
     azure.ask(Method::DELETE, &path, NETWORK, Value::Null).await.is(202);
 }
 
+// Azure/karpenter-provider-azure#92: NicReservedForAnotherVM
+#[tokio::test(start_paused = true)]
+async fn an_interface_can_be_kept_from_the_next_machine_of_the_same_name_too() {
+    for (is_strict, status) in [(false, 201), (true, 400)] {
+        let azure = Azure::new();
+        azure.double.change(|world| {
+            world.settings.reserves_refused_interfaces = true;
+            world.settings.reserves_strictly = is_strict;
+        });
+        let failure =
+            Failure::of(Method::PUT, Kind::VirtualMachine).at_once(409, "SkuNotAvailable", "None left.");
+        azure.double.fail(failure);
+        azure.put_machine("aks-a", "Standard_D2s_v3", "1").await.refused(409, "SkuNotAvailable");
+        let body = azure.machine_body("aks-a", "Standard_D2s_v3", "1");
+        azure.ask(Method::PUT, &azure.machine_id("aks-a"), COMPUTE, body).await.is(status);
+    }
+}
+
 // azure.md 24 rows 13, 14
 #[tokio::test(start_paused = true)]
 async fn the_network_of_the_cluster_is_there_and_lists_have_pages() {
