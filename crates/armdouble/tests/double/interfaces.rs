@@ -1,6 +1,6 @@
 //! Network interfaces.
 
-use armdouble::{Failure, Kind};
+use armdouble::{Failure, Kind, Reservation};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ async fn an_interface_that_stays_is_kept_for_its_machine_for_180_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_machine_can_keep_its_interface_too() {
     let azure = Azure::new();
-    azure.double.change(|world| world.settings.reserves_refused_interfaces = true);
+    azure.double.change(|world| world.settings.refused_interfaces = Reservation::SameName);
     let failure =
         Failure::of(Method::PUT, Kind::VirtualMachine).at_once(409, "SkuNotAvailable", "None left.");
     azure.double.fail(failure);
@@ -99,12 +99,9 @@ async fn a_refused_machine_can_keep_its_interface_too() {
 // Azure/karpenter-provider-azure#92: NicReservedForAnotherVM
 #[tokio::test(start_paused = true)]
 async fn an_interface_can_be_kept_from_the_next_machine_of_the_same_name_too() {
-    for (is_strict, status) in [(false, 201), (true, 400)] {
+    for (kept, status) in [(Reservation::SameName, 201), (Reservation::Strict, 400)] {
         let azure = Azure::new();
-        azure.double.change(|world| {
-            world.settings.reserves_refused_interfaces = true;
-            world.settings.reserves_strictly = is_strict;
-        });
+        azure.double.change(|world| world.settings.refused_interfaces = kept);
         let failure =
             Failure::of(Method::PUT, Kind::VirtualMachine).at_once(409, "SkuNotAvailable", "None left.");
         azure.double.fail(failure);

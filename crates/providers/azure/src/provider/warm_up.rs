@@ -63,13 +63,12 @@ impl Inner {
 /// Waits for an answer, and says so if there is none or not yet.
 async fn told<T, E: Display>(what: &str, meanwhile: &str, answer: impl Future<Output = Result<T, E>>) {
     let mut answer = std::pin::pin!(answer);
-    let answered = match tokio::time::timeout(LATE, answer.as_mut()).await {
-        Ok(answered) => answered,
-        Err(_) => {
-            let seconds = LATE.as_secs();
-            tracing::warn!("no answer about {what} came within {seconds} s; {meanwhile} until one does");
-            answer.await
-        }
+    let answered = if let Ok(answered) = tokio::time::timeout(LATE, answer.as_mut()).await {
+        answered
+    } else {
+        let seconds = LATE.as_secs();
+        tracing::warn!("no answer about {what} came within {seconds} s; {meanwhile} until one does");
+        answer.await
     };
     if let Err(error) = answered {
         tracing::error!(error = %error, "failed to find out about {what}, it is tried again; {meanwhile} until then");

@@ -163,7 +163,7 @@ fn a_lock_that_only_a_refusal_tells_of_reaches_the_condition_and_goes_with_it() 
     let unreadable = Failure::of(Method::GET, Kind::ManagedCluster).always();
     let failures = vec![unreadable.at_once(403, "AuthorizationFailed", "no")];
     let prepare: Option<fn(&mut armdouble::World)> = Some(armdouble::World::lock_node_resource_group);
-    let mut play = Play::with(Stage { failures, prepare, ..Stage::default() });
+    let mut play = Play::with(Stage { prepare, failures, ..Stage::default() });
     play.ready_class(json!({}));
     let claim = play.claim("pool-a", &[ON_DEMAND]);
     let error = play.create(&claim).unwrap_err();

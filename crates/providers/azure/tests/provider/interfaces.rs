@@ -1,6 +1,6 @@
 //! Network interfaces of machines that Azure refuses: used again where Azure lets us, and never lost.
 
-use armdouble::{Failure, Kind};
+use armdouble::{Failure, Kind, Reservation};
 use cloud::CloudProvider as _;
 use http::Method;
 use serde_json::{Value, json};
@@ -32,10 +32,7 @@ fn interface_of_machine(play: &Play) -> String {
 // Azure/karpenter-provider-azure#92: an interface that Azure keeps for 180 s from every machine
 #[test]
 fn an_interface_that_azure_keeps_gets_a_successor_and_goes_later() {
-    let mut play = ready(|azure| {
-        azure.reserves_refused_interfaces = true;
-        azure.reserves_strictly = true;
-    });
+    let mut play = ready(|azure| azure.refused_interfaces = Reservation::Strict);
     play.double.fail(refused().at_once(409, "ZonalAllocationFailed", "No capacity."));
     let claim = play.claim("pool-a", &[ON_DEMAND, DS_V3]);
     let launched = play.create(&claim).unwrap();
@@ -64,10 +61,7 @@ fn an_interface_that_azure_keeps_gets_a_successor_and_goes_later() {
 // Azure/karpenter-provider-azure#92: a launch that comes to nothing
 #[test]
 fn interfaces_that_azure_keeps_go_with_a_launch_that_comes_to_nothing() {
-    let mut play = ready(|azure| {
-        azure.reserves_refused_interfaces = true;
-        azure.reserves_strictly = true;
-    });
+    let mut play = ready(|azure| azure.refused_interfaces = Reservation::Strict);
     play.double.fail(refused().always().at_once(409, "SkuNotAvailable", "not available"));
     let claim = play.claim("pool-a", &[ON_DEMAND, DS_V3]);
     assert!(play.create(&claim).is_err());

@@ -1,6 +1,6 @@
 //! Launches of virtual machines, and what becomes of those that Azure refuses.
 
-use armdouble::{Failure, Kind};
+use armdouble::{Failure, Kind, Reservation};
 use cloud::{CloudProvider as _, Error};
 use http::Method;
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ fn a_machine_that_is_there_already_is_taken_over() {
 fn another_size_is_tried_at_once_when_one_is_refused_and_the_interface_is_used_again() {
     // Azure keeps the interface of a machine that it refused for a machine of that name.
     let mut settings = armdouble::Settings::default();
-    settings.reserves_refused_interfaces = true;
+    settings.refused_interfaces = Reservation::SameName;
     let mut play = ready_in(settings);
     let refused = Failure::of(Method::PUT, Kind::VirtualMachine).size("Standard_D2as_v6");
     play.double.fail(refused.at_once(409, "OperationNotAllowed", QUOTA));
