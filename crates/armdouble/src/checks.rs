@@ -83,6 +83,32 @@ pub(crate) fn addressed(world: &World, call: &Call) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether something may be changed where the call wants to. AKS itself, which makes machines, may everywhere.
+pub(crate) fn unlocked(world: &World, call: &Call) -> Result<(), Refusal> {
+    let settings = &world.settings;
+    let is_write = !matches!(call.method.as_str(), "GET" | "HEAD");
+    let is_there = call
+        .route
+        .group
+        .as_ref()
+        .is_some_and(|group| group.eq_ignore_ascii_case(&settings.node_resource_group));
+    if !settings.locks_node_resource_group || !is_write || !is_there {
+        return Ok(());
+    }
+    let verb = if call.method == http::Method::DELETE { "delete" } else { "write" };
+    let (action, scope) = (format!("{}/{verb}", call.route.resource_type), &call.route.id);
+    Err(Refusal::new(
+        403,
+        "DenyAssignmentAuthorizationFailed",
+        format!(
+            "The client has permission to perform action '{action}' on scope '{scope}'; however, the access is denied \
+             because of the deny assignment with name 'AKS node resource group lockdown' at scope \
+             '/subscriptions/{}/resourceGroups/{}'.",
+            settings.subscription, settings.node_resource_group
+        ),
+    ))
+}
+
 fn version(world: &World, call: &Call) -> Result<(), Refusal> {
     let Some(version) = call.query("api-version").filter(|version| !version.is_empty()) else {
         return Err(Refusal::new(

@@ -19,6 +19,7 @@ use crate::gallery;
 use crate::operations::Effect;
 use crate::others;
 use crate::route::Kind;
+use crate::settings::Reservation;
 use crate::state::{Begin, State};
 use crate::world::{World, list, text};
 
@@ -139,7 +140,10 @@ fn attachable(world: &World, id: &str, interfaces: &[String]) -> Result<(), Refu
                 format!("Network Interface {interface} is used by existing resource {owner}."),
             ));
         }
-        if let Some(owner) = world.reserved(interface).filter(|owner| !owner.eq_ignore_ascii_case(id)) {
+        let is_strict = world.settings.refused_interfaces == Reservation::Strict;
+        if let Some(owner) =
+            world.reserved(interface).filter(|owner| is_strict || !owner.eq_ignore_ascii_case(id))
+        {
             return Err(crate::network::kept(owner));
         }
     }
@@ -302,7 +306,7 @@ pub(crate) fn removed(world: &mut World, id: &str) {
 /// A virtual machine that was refused may keep its network interfaces for a while.
 pub(crate) fn refused(world: &mut World, call: &Call) {
     let is_create = call.route.kind == Kind::VirtualMachine && call.method == http::Method::PUT;
-    if !is_create || !world.settings.reserves_refused_interfaces {
+    if !is_create || world.settings.refused_interfaces == Reservation::None {
         return;
     }
     let body = call.json().unwrap_or_default();

@@ -117,11 +117,14 @@ impl Double {
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
         }
-        let mut state = self.state.lock();
         let call = Call::new(request, self.clock.now());
+        let facts = call.facts();
+        if self.is_silent(&call, &facts) {
+            return std::future::pending().await;
+        }
+        let mut state = self.state.lock();
         state.advance(call.now);
         let mut recorded = Recorded::of(&call);
-        let facts = call.facts();
         let lost = state.failures.take(&call.method, call.route.kind, &facts, |how| {
             matches!(how, How::LostBefore | How::LostAfter)
         });
@@ -140,6 +143,19 @@ impl Double {
         }
         state.log.push(recorded);
         lost.is_none().then(|| answer.into_response())
+    }
+}
+
+impl Double {
+    /// Whether nobody answers a call. It is remembered all the same.
+    fn is_silent(&self, call: &Call, facts: &Facts) -> bool {
+        let mut state = self.state.lock();
+        let how = state.failures.take(&call.method, call.route.kind, facts, |how| matches!(how, How::Silent));
+        let is_silent = how.is_some();
+        if is_silent {
+            state.log.push(Recorded::of(call));
+        }
+        is_silent
     }
 }
 
@@ -173,14 +189,27 @@ fn dispatch(state: &mut State, call: &Call, facts: &Facts) -> Result<Answer, Ref
     state.throttles.count(&call.method, call.route.kind, call.now)?;
     // A batch of machines fails one by one.
     if call.header("batchputmachine").is_none() {
-        let how =
-            state.failures.take(&call.method, call.route.kind, facts, |how| matches!(how, How::AtOnce(_)));
-        if let Some(How::AtOnce(refusal)) = how {
-            compute::refused(&mut state.world, call);
-            return Err(refusal);
+        let how = state.failures.take(&call.method, call.route.kind, facts, |how| {
+            matches!(how, How::AtOnce(_) | How::LeftBehind(_))
+        });
+        match how {
+            Some(How::AtOnce(refusal)) => {
+                compute::refused(&mut state.world, call);
+                return Err(refusal);
+            }
+            Some(How::LeftBehind(refusal)) => {
+                serve(state, call)?;
+                state.operations.spoil(&call.route.id, &refusal);
+                state.world.change(&call.route.id, |made| {
+                    made["properties"]["provisioningState"] = "Failed".into();
+                });
+                return Err(refusal);
+            }
+            _ => {}
         }
     }
     checks::addressed(&state.world, call)?;
+    checks::unlocked(&state.world, call)?;
     serve(state, call)
 }
 

@@ -20,12 +20,16 @@ pub enum Times {
 pub(crate) enum How {
     /// The call itself is refused.
     AtOnce(Refusal),
+    /// The call is refused, and what it asked for is there nevertheless, as something that failed.
+    LeftBehind(Refusal),
     /// The call is accepted, and what it began fails.
     Later(Refusal),
     /// The connection breaks before anything happened.
     LostBefore,
     /// The connection breaks when everything is done.
     LostAfter,
+    /// No answer ever comes, as where a firewall drops packets.
+    Silent,
 }
 
 /// Which calls fail, and how.
@@ -114,6 +118,13 @@ impl Failure {
         self
     }
 
+    /// The call is refused in these words, and what it asked for is there nevertheless, as something that failed.
+    #[must_use]
+    pub fn left_behind(mut self, status: u16, code: &str, message: &str) -> Self {
+        self.how = How::LeftBehind(Refusal::new(status, code, message));
+        self
+    }
+
     /// The call is accepted, and the operation that it began fails.
     #[must_use]
     pub fn later(self, status: u16, code: &str, message: &str) -> Self {
@@ -138,6 +149,13 @@ impl Failure {
     #[must_use]
     pub fn lost_after(mut self) -> Self {
         self.how = How::LostAfter;
+        self
+    }
+
+    /// No answer ever comes, as where a firewall drops packets.
+    #[must_use]
+    pub fn silent(mut self) -> Self {
+        self.how = How::Silent;
         self
     }
 

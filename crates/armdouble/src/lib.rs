@@ -52,7 +52,7 @@ pub use prices::Prices;
 pub use quota::Quota;
 pub use record::Recorded;
 pub use route::Kind;
-pub use settings::{Form, Lro, Settings};
+pub use settings::{Form, Lro, Reservation, Settings};
 pub use skus::{Sku, Skus};
 pub use throttles::Throttle;
 pub use world::World;

@@ -125,6 +125,14 @@ impl Operations {
         Some(operation.clone())
     }
 
+    /// What runs on a resource will fail.
+    pub(crate) fn spoil(&mut self, target: &str, failure: &Refusal) {
+        let running = self.of.get(&target.to_ascii_lowercase()).and_then(|id| self.all.get_mut(id));
+        if let Some(operation) = running {
+            operation.failure = Some(failure.clone());
+        }
+    }
+
     /// A newer operation on a resource ends what runs there.
     fn preempt(&mut self, id: &str, target: &str, now: Timestamp) {
         let Some(operation) = self.all.get_mut(id) else { return };

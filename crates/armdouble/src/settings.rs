@@ -42,6 +42,17 @@ impl Lro {
     }
 }
 
+/// For whom the network interface of a refused virtual machine is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reservation {
+    /// For nobody: it is free at once.
+    None,
+    /// For the next virtual machine of the same name.
+    SameName,
+    /// For the virtual machine that was refused, which never comes.
+    Strict,
+}
+
 /// How this Azure behaves; everything can be changed at any time.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -70,7 +81,9 @@ pub struct Settings {
     /// Whether operations are forgotten when they are done, so that asking once more is answered by 404.
     pub forgets_operations: bool,
     /// Whether a refused virtual machine reserves its network interface for 180 s, too.
-    pub reserves_refused_interfaces: bool,
+    pub refused_interfaces: Reservation,
+    /// Whether nobody but AKS may change anything in the resource group of the nodes.
+    pub locks_node_resource_group: bool,
     lro: BTreeMap<(Kind, String), Lro>,
 }
 
@@ -90,7 +103,8 @@ impl Default for Settings {
             latency: Duration::ZERO,
             has_strict_versions: true,
             forgets_operations: false,
-            reserves_refused_interfaces: false,
+            refused_interfaces: Reservation::None,
+            locks_node_resource_group: false,
             lro: BTreeMap::new(),
         };
         // About what each takes in Azure.

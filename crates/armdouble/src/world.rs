@@ -142,6 +142,16 @@ impl World {
         format!("aaaaaaaa-bbbb-4ccc-8ddd-{:012x}", self.serial)
     }
 
+    /// Lets nobody but AKS change anything in the resource group of the nodes, as `--nrg-lockdown-restriction-level
+    /// ReadOnly` does.
+    pub fn lock_node_resource_group(&mut self) {
+        self.settings.locks_node_resource_group = true;
+        let id = self.settings.cluster_id();
+        self.change(&id, |cluster| {
+            cluster["properties"]["nodeResourceGroupProfile"] = json!({"restrictionLevel": "ReadOnly"});
+        });
+    }
+
     /// Keeps a network interface for a virtual machine for a while.
     pub fn reserve(&mut self, interface: &str, machine: &str) {
         let until = self.now.saturating_add(RESERVATION).unwrap_or(Timestamp::MAX);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::names::flags;
 use azure::arm::{Client, Setup};
+use azure::auth::PATIENT_PROBE;
 use azure::configure::default_subscription;
 use azure::environment::Environment;
 use clock::Clock;
@@ -50,7 +51,8 @@ fn of_az() -> Option<String> {
 
 /// A client, as whoever the environment says or is logged in to `az`.
 pub(crate) async fn connect(environment: &Environment, subscription: &str) -> Result<Client> {
-    let connection = azure_http::connect(environment, |name: &str| std::env::var(name).ok()).await;
+    let variable = |name: &str| std::env::var(name).ok();
+    let connection = azure_http::connect(environment, variable, PATIENT_PROBE).await;
     let connection = connection.map_err(|error| anyhow!(error)).context("finding out who asks Azure")?;
     Ok(Client::new(Setup {
         environment: environment.clone(),

@@ -11,7 +11,7 @@ mod azure_start;
 mod ca_bundle;
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
 use api::names::flags;
@@ -166,7 +166,11 @@ async fn start_controller(start: Start) -> Result<ExitCode> {
         .with_layer(&MeasureLayer::new(&metrics))
         .build();
     let parts = Parts::measured(client, provider, clock, *settings, metrics);
+    // Before the cloud is asked for anything: a process that waits for an answer is alive.
+    let started = Started::default();
+    let _servers = serve(&parts, provider, &started)?;
     let (cloud, of_cloud) = cloud(&parts, provider, &config).await?;
+    started.set(&cloud);
     operate(&parts, cloud, of_cloud, election).await
 }
 
@@ -244,7 +248,6 @@ async fn operate(
     let (clock, settings) = (parts.clock, &parts.settings);
     // A mistake in what counts as broken must not wait for the first broken node.
     operator::repair_policies(settings, &*cloud).map_err(|error| anyhow!(error))?;
-    let _servers = serve(parts, &cloud)?;
     let context = parts.context(cloud);
     if settings.disable_leader_election {
         let (_leads, leading) = watch::channel(true);
@@ -280,8 +283,23 @@ async fn operate(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The cloud, once it has been asked for all that the start needs.
+#[derive(Clone, Default)]
+struct Started(Arc<OnceLock<Arc<dyn CloudProvider>>>);
+
+impl Started {
+    fn set(&self, cloud: &Arc<dyn CloudProvider>) {
+        self.0.get_or_init(|| Arc::clone(cloud));
+    }
+
+    /// Whether the cloud is alive. One that is still being asked is.
+    fn liveness(&self) -> Result<(), String> {
+        self.0.get().map_or(Ok(()), |cloud| cloud.liveness())
+    }
+}
+
 /// Metrics, liveness and readiness, on threads of their own.
-fn serve(parts: &Parts, cloud: &Arc<dyn CloudProvider>) -> Result<[Server; 2]> {
+fn serve(parts: &Parts, provider: Provider, started: &Started) -> Result<[Server; 2]> {
     let Parts { cluster, settings, metrics, .. } = parts;
     let (found, crds) = watch::channel(false);
     tokio::spawn(find_crds(parts.api.client().clone(), found));
@@ -299,7 +317,7 @@ fn serve(parts: &Parts, cloud: &Arc<dyn CloudProvider>) -> Result<[Server; 2]> {
         }),
         Check::ping("readyz"),
     ];
-    let health = Pages::health(live(cloud), ready);
+    let health = Pages::health(live(provider, started), ready);
     let start = |port, pages| {
         let listener = serve::listen(port).with_context(|| format!("opening port {port}"))?;
         Server::start(listener, pages).with_context(|| format!("answering on port {port}"))
@@ -312,11 +330,11 @@ fn serve(parts: &Parts, cloud: &Arc<dyn CloudProvider>) -> Result<[Server; 2]> {
 }
 
 /// What must hold for the process to be left alone. Only Azure's provider has something of its own to say.
-fn live(cloud: &Arc<dyn CloudProvider>) -> Vec<Check> {
+fn live(provider: Provider, started: &Started) -> Vec<Check> {
     let mut all = vec![Check::ping(HEALTH_CHECK_PING)];
-    if cloud.provider() == Provider::Azure {
-        let cloud = Arc::clone(cloud);
-        all.push(Check::new(HEALTH_CHECK_CLOUD_PROVIDER, move || cloud.liveness()));
+    if provider == Provider::Azure {
+        let started = started.clone();
+        all.push(Check::new(HEALTH_CHECK_CLOUD_PROVIDER, move || started.liveness()));
     }
     all
 }

@@ -1,12 +1,15 @@
-//! `karpenter configure` and `karpenter doctor` as administrators run them: with an Azure that listens, and a cluster.
+//! `karpenter configure` and `karpenter doctor` as administrators run them, and how the controller starts: with an Azure
+//! that listens, and a cluster.
 
 #![cfg(feature = "azure")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use armdouble::{Double, Settings};
 use clock::Clock;
@@ -58,8 +61,13 @@ impl World {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let home = self.home.path();
-        Command::new(KARPENTER)
+        let mut command = Command::new(KARPENTER);
+        command
             .args(arguments)
             .env_clear()
             .env("HOME", home)
@@ -70,9 +78,8 @@ impl World {
             .env("IDENTITY_HEADER", "loopback")
             .env("AZURE_SUBSCRIPTION_ID", &self.subscription)
             .env("KUBECONFIG", home.join("kubeconfig"))
-            .current_dir(home)
-            .output()
-            .unwrap()
+            .current_dir(home);
+        command
     }
 
     /// What it prints when all is well.
@@ -169,4 +176,54 @@ fn values_are_written_for_their_owner_alone_and_a_doctor_finds_what_is_missing()
     assert_eq!(sick.status.code(), Some(1), "{sick:?}");
     let report = String::from_utf8(sick.stdout).unwrap();
     assert!(report.contains("✗ subnet aks-subnet"), "{report}");
+}
+
+/// What a page says: the status of the answer, if there is any.
+fn status(port: u16, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes()).ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.split(' ').nth(1).map(str::to_owned)
+}
+
+/// A port that nobody has now.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+// azure.md 20: the liveness probe does not wait for definitions, nor for Azure
+#[test]
+fn a_controller_that_still_waits_is_alive_and_not_ready() {
+    let world = World::new();
+    let (health, metrics) = (free_port(), free_port());
+    let subnet = world.double.change(|azure| azure.settings.subnet_id());
+    let mut controller = world
+        .command(&["controller", "--provider", "azure", "--disable-leader-election", "--cluster-name=walk"])
+        .arg("--cluster-endpoint=https://walk.example:443")
+        .arg("--kubelet-bootstrap-token=abcdef.0123456789abcdef")
+        .arg("--ssh-public-key=ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB walk")
+        .arg("--node-resource-group=MC_walk_walk_southcentralus")
+        .arg(format!("--vnet-subnet-id={subnet}"))
+        .arg(format!("--health-probe-port={health}"))
+        .arg(format!("--metrics-port={metrics}"))
+        .env("LOCATION", "southcentralus")
+        .env("ARM_RESOURCE_GROUP", "walk")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let mut alive = None;
+    while alive.is_none() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(100));
+        alive = status(health, "/healthz");
+    }
+    let ready = status(health, "/readyz");
+    let is_running = controller.try_wait().unwrap().is_none();
+    let _ = controller.kill();
+    let _ = controller.wait();
+    assert!(is_running, "it waits for the definitions of AKSNodeClasses");
+    assert_eq!(alive.as_deref(), Some("200"));
+    assert_eq!(ready.as_deref(), Some("500"));
 }

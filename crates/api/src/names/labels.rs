@@ -252,6 +252,8 @@ pub mod azure {
         AKS_AZURE_CNI_OVERLAY = "kubernetes.azure.com/azure-cni-overlay";
         /// The kind of pod network.
         AKS_POD_NETWORK_TYPE = "kubernetes.azure.com/podnetwork-type";
+        /// The subnet of pods, on nodes where they have one of their own.
+        AKS_PODNETWORK_SUBNET = "kubernetes.azure.com/podnetwork-subnet";
         /// Whether the network plugin keeps no state.
         AKS_NETWORK_STATELESS_CNI = "kubernetes.azure.com/network-stateless-cni";
         /// An agent pool, as AKS named it before it had a domain.

@@ -272,6 +272,10 @@ pub mod azure {
         HTTP_PROXY_UNSUPPORTED = "HTTPProxyUnsupported";
         /// Nodes would need certificates that they are not told of.
         CUSTOM_CA_UNSUPPORTED = "CustomCAUnsupported";
+        /// Pods have a subnet of their own.
+        POD_SUBNET_UNSUPPORTED = "PodSubnetUnsupported";
+        /// Only AKS may change the resource group of the nodes.
+        NODE_RESOURCE_GROUP_READ_ONLY = "NodeResourceGroupReadOnly";
     }
 
     define! {

@@ -1,6 +1,6 @@
 //! Network interfaces.
 
-use armdouble::{Failure, Kind};
+use armdouble::{Failure, Kind, Reservation};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ async fn an_interface_that_stays_is_kept_for_its_machine_for_180_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_machine_can_keep_its_interface_too() {
     let azure = Azure::new();
-    azure.double.change(|world| world.settings.reserves_refused_interfaces = true);
+    azure.double.change(|world| world.settings.refused_interfaces = Reservation::SameName);
     let failure =
         Failure::of(Method::PUT, Kind::VirtualMachine).at_once(409, "SkuNotAvailable", "None left.");
     azure.double.fail(failure);
@@ -94,6 +94,21 @@ async fn a_refused_machine_can_keep_its_interface_too() {
     told.refused(400, "NicReservedForAnotherVm");
     seconds(180).await;
     azure.ask(Method::DELETE, &path, NETWORK, Value::Null).await.is(202);
+}
+
+// Azure/karpenter-provider-azure#92: NicReservedForAnotherVM
+#[tokio::test(start_paused = true)]
+async fn an_interface_can_be_kept_from_the_next_machine_of_the_same_name_too() {
+    for (kept, status) in [(Reservation::SameName, 201), (Reservation::Strict, 400)] {
+        let azure = Azure::new();
+        azure.double.change(|world| world.settings.refused_interfaces = kept);
+        let failure =
+            Failure::of(Method::PUT, Kind::VirtualMachine).at_once(409, "SkuNotAvailable", "None left.");
+        azure.double.fail(failure);
+        azure.put_machine("aks-a", "Standard_D2s_v3", "1").await.refused(409, "SkuNotAvailable");
+        let body = azure.machine_body("aks-a", "Standard_D2s_v3", "1");
+        azure.ask(Method::PUT, &azure.machine_id("aks-a"), COMPUTE, body).await.is(status);
+    }
 }
 
 // azure.md 24 rows 13, 14

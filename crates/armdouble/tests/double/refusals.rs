@@ -179,3 +179,41 @@ async fn every_request_is_remembered() {
     assert_eq!((&request.body, request.status), (&body, Some(200)));
     assert_eq!(request.answer["tags"], json!({"a": "b"}));
 }
+
+// AKS: nodeResourceGroupProfile.restrictionLevel ReadOnly
+#[tokio::test(start_paused = true)]
+async fn only_aks_changes_a_resource_group_that_is_locked() {
+    let azure = Azure::new();
+    azure.double.change(armdouble::World::lock_node_resource_group);
+    let path = azure.interface_id("aks-a");
+    let body = azure.interface_body("aks-a");
+    let told = azure.ask(Method::PUT, &path, NETWORK, body).await;
+    told.refused(403, "DenyAssignmentAuthorizationFailed");
+    let groups = azure.id("Microsoft.Network/networkSecurityGroups", "");
+    azure.get(groups.trim_end_matches('/'), NETWORK).await.is(200);
+    let cluster = azure.double.change(|world| world.get(&world.settings.cluster_id()).cloned()).unwrap();
+    assert_eq!(cluster["properties"]["nodeResourceGroupProfile"]["restrictionLevel"], "ReadOnly");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_can_stay_without_an_answer_for_ever() {
+    let azure = Azure::new();
+    azure.double.fail(Failure::of(Method::GET, Kind::SecurityGroup).silent());
+    let groups = azure.id("Microsoft.Network/networkSecurityGroups", "");
+    let ask = || azure.get(groups.trim_end_matches('/'), NETWORK);
+    let waited = tokio::time::timeout(std::time::Duration::from_hours(24), ask()).await;
+    assert!(waited.is_err(), "nobody answers");
+    assert_eq!(azure.double.requests().last().unwrap().status, None);
+    ask().await.is(200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_can_be_there_nevertheless() {
+    let azure = Azure::new();
+    let failure =
+        Failure::of(Method::PUT, Kind::VirtualMachine).left_behind(409, "AllocationFailed", "No room.");
+    azure.double.fail(failure);
+    azure.put_machine("aks-a", "Standard_D2s_v3", "1").await.refused(409, "AllocationFailed");
+    let machine = azure.get(&azure.machine_id("aks-a"), COMPUTE).await.is(200).body;
+    assert_eq!(machine["properties"]["provisioningState"], "Failed");
+}

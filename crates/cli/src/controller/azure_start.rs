@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
 use azure::arm::{Client, Setup as ClientSetup};
+use azure::auth::PROBE;
 use azure::provider::{Azure, Setup, discover, wait_for_definitions};
 use azure::settings::AzureSettings;
 use cloud::CloudProvider;
@@ -22,7 +23,7 @@ pub(super) async fn start(
     let settings = AzureSettings::new(&parts.settings, environment, read)?;
     tracing::info!(options = settings.to_json(), "starting with these options for Azure");
     wait_for_definitions(&parts.api).await.map_err(|error| anyhow!(error))?;
-    let connection = azure_http::connect(&settings.environment, environment).await?;
+    let connection = azure_http::connect(&settings.environment, environment, PROBE).await?;
     let has_gallery = settings.use_sig && !settings.provision_mode.is_machine_api();
     let client = Client::new(ClientSetup {
         environment: settings.environment.clone(),

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
@@ -47,13 +47,7 @@ impl Network {
             .https_or_http()
             .enable_all_versions()
             .wrap_connector(Connector::new(proxies));
-        let client = Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .http2_keep_alive_interval(PING)
-            .http2_keep_alive_timeout(PONG)
-            .build(connector);
-        Ok(Self { client })
+        Ok(Self { client: builder(PING).build(connector) })
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
@@ -62,6 +56,19 @@ impl Network {
         let body = body.collect().await.map_err(|error| TransportError(causes(&error)))?;
         Ok(Response::from_parts(parts, body.to_bytes()))
     }
+}
+
+/// How connections are kept: one that is silent is asked every so often, whether or not somebody uses it, so that the next
+/// request does not meet one that a firewall has forgotten.
+fn builder(ping: Duration) -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(ping)
+        .http2_keep_alive_timeout(PONG)
+        .http2_keep_alive_while_idle(true);
+    builder
 }
 
 impl Transport for Network {

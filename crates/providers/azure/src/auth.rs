@@ -12,8 +12,10 @@ use jiff::Timestamp;
 
 pub use cached::Cached;
 
-/// How long the first token may take.
-const PROBE: Duration = Duration::from_secs(5);
+/// How long the first token may take a controller, whose identity is a service of the cloud.
+pub const PROBE: Duration = Duration::from_secs(5);
+/// How long it may take a person: `az` starts slowly, and renews what has expired.
+pub const PATIENT_PROBE: Duration = Duration::from_mins(1);
 
 /// A text that is never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -58,6 +60,27 @@ pub struct Token {
 #[error("{0}")]
 pub struct TokenError(pub String);
 
+/// Why there is no token at the start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoToken {
+    /// Nobody gives one out.
+    #[error("getting a token for {scope}, {why}")]
+    Refused {
+        /// For what it was asked.
+        scope: String,
+        /// What was said.
+        why: TokenError,
+    },
+    /// It takes too long, which does not mean that there will be none.
+    #[error("getting a token for {scope}, none came within {}s", .within.as_secs())]
+    Late {
+        /// For what it was asked.
+        scope: String,
+        /// How long was waited.
+        within: Duration,
+    },
+}
+
 /// Gives out tokens.
 pub trait TokenSource: Send + Sync + 'static {
     /// A token for a scope, such as `https://management.azure.com//.default`.
@@ -82,13 +105,12 @@ impl TokenSource for FixedToken {
 }
 
 /// Fails now and in one sentence rather than with each request.
-pub async fn probe(tokens: &dyn TokenSource, scope: &str) -> Result<(), TokenError> {
-    match tokio::time::timeout(PROBE, tokens.token(scope)).await {
+pub async fn probe(tokens: &dyn TokenSource, scope: &str, within: Duration) -> Result<(), NoToken> {
+    let scope_name = scope.to_owned();
+    match tokio::time::timeout(within, tokens.token(scope)).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(TokenError(why))) => Err(TokenError(format!("getting a token for {scope}, {why}"))),
-        Err(_) => {
-            Err(TokenError(format!("getting a token for {scope}, none came within {}s", PROBE.as_secs())))
-        }
+        Ok(Err(why)) => Err(NoToken::Refused { scope: scope_name, why }),
+        Err(_) => Err(NoToken::Late { scope: scope_name, within }),
     }
 }
 
@@ -115,13 +137,36 @@ mod tests {
     // azure.md 18: a token must be obtained within 5 s at start
     #[tokio::test(start_paused = true)]
     async fn who_gets_no_token_in_time_is_told_so_at_the_start() {
-        assert_eq!(probe(&FixedToken::new("t"), "s").await, Ok(()));
-        let error = probe(&Never, "https://management.azure.com//.default").await.unwrap_err();
+        assert_eq!(probe(&FixedToken::new("t"), "s", PROBE).await, Ok(()));
+        let error = probe(&Never, "https://management.azure.com//.default", PROBE).await.unwrap_err();
+        assert!(matches!(error, NoToken::Late { .. }), "{error:?}");
         assert_eq!(
             error.to_string(),
             "getting a token for https://management.azure.com//.default, none came within 5s"
         );
-        assert_eq!(probe(&Refuses, "s").await.unwrap_err().to_string(), "getting a token for s, no identity");
+        let error = probe(&Refuses, "s", PROBE).await.unwrap_err();
+        assert_eq!(error.to_string(), "getting a token for s, no identity");
+    }
+
+    /// As `az` on a laptop that was just opened.
+    struct Slow;
+
+    impl TokenSource for Slow {
+        fn token<'a>(&'a self, scope: &'a str) -> BoxFuture<'a, Result<Token, TokenError>> {
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                FixedToken::new("t").token(scope).await
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_person_whose_az_is_slow_is_waited_for() {
+        assert_eq!(probe(&Slow, "s", PATIENT_PROBE).await, Ok(()));
+        assert!(
+            matches!(probe(&Slow, "s", PROBE).await, Err(NoToken::Late { .. })),
+            "a controller has no time"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::vm::{Instance, vm_name};
+use crate::vm::{Instance, machine_of_interface, vm_name};
 
 /// How long the claim of a machine may take to learn of it.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
@@ -31,7 +31,11 @@ pub fn interfaces<'a>(
     claims: impl IntoIterator<Item = &'a str>,
 ) -> Vec<&'a str> {
     let claimed: BTreeSet<String> = claims.into_iter().map(|name| vm_name(name).to_lowercase()).collect();
-    all.into_iter().filter(|name| !machines.contains(*name) && !claimed.contains(*name)).collect()
+    let is_needed = |name: &str| {
+        let machine = machine_of_interface(name);
+        machines.contains(machine) || claimed.contains(machine)
+    };
+    all.into_iter().filter(|name| !is_needed(name)).collect()
 }
 
 #[cfg(test)]
@@ -77,8 +81,16 @@ mod tests {
     // azure.md 15.5, 25.8
     #[test]
     fn interfaces_of_machines_and_of_claims_stay() {
-        let all = ["aks-with-machine", "aks-with-claim", "aks-left", "aks-other"];
+        let all = [
+            "aks-with-machine",
+            "aks-with-claim",
+            "aks-left",
+            "aks-other",
+            "aks-with-machine_2",
+            "aks-left_2",
+        ];
         let machines = ["aks-with-machine".to_owned()].into();
-        assert_eq!(interfaces(all, &machines, ["with-claim", "left-not"]), ["aks-left", "aks-other"]);
+        let found = interfaces(all, &machines, ["with-claim", "left-not"]);
+        assert_eq!(found, ["aks-left", "aks-other", "aks-left_2"]);
     }
 }

@@ -14,9 +14,11 @@ mod classes;
 mod cloud_provider;
 mod definitions;
 mod deletion;
+mod denial;
 mod discover;
 mod images;
 mod instances;
+mod interface;
 mod known;
 mod launch;
 mod machine_batch;
@@ -24,6 +26,7 @@ mod machine_cache;
 mod machines;
 mod network;
 mod vms;
+mod warm_up;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -108,6 +111,10 @@ pub(crate) struct Inner {
     pub(crate) deleting: Mutex<BTreeSet<String>>,
     /// When what was asked for last: sizes, prices.
     refreshed: Mutex<Refreshed>,
+    /// Whoever asks for prices holds this, so that nobody asks for them twice at the same time.
+    asking_for_prices: tokio::sync::Mutex<()>,
+    /// When Azure last said that only AKS may change the resource group of the nodes.
+    denied: Mutex<Option<Instant>>,
 }
 
 /// When what was asked for last.
@@ -138,6 +145,8 @@ impl Azure {
             batches: machine_batch::Batches::new(&setup),
             deleting: Mutex::default(),
             refreshed: Mutex::default(),
+            asking_for_prices: tokio::sync::Mutex::default(),
+            denied: Mutex::default(),
             setup,
         };
         Self(Arc::new(inner))
@@ -149,28 +158,12 @@ impl Azure {
     }
 
     /// Asks for what must be known before anything is decided: sizes, without which nothing can be. What machines
-    /// cost, what may be used and what surrounds machines are asked for at the same time, so that nobody waits for
-    /// them later; whatever of that fails is asked for again when it is needed.
+    /// cost, what may be used and what surrounds machines are asked for at the same time and in the background, so that
+    /// nobody waits for them later, nor now: a service that does not answer must not keep nodes from being launched.
     pub async fn hydrate(&self) -> Result<(), arm::Error> {
-        let inner = &*self.0;
-        let (sizes, quota, prices, group, pools) = futures::join!(
-            inner.refresh_sizes(),
-            inner.refresh_quota(),
-            inner.refresh_prices(),
-            inner.security_group(),
-            inner.pools(),
-        );
-        let tell = |what: &str, error: Option<String>| {
-            if let Some(error) = error {
-                tracing::error!(error, "failed to find out about {what}, it is tried again");
-            }
-        };
-        let text = |error: arm::Error| error.to_string();
-        tell("quota", quota.err().map(text));
-        tell("prices", prices.err().map(text));
-        tell("the network security group", group.err());
-        tell("load balancers", pools.err().map(text));
-        sizes
+        let inner = Arc::clone(&self.0);
+        tokio::spawn(async move { inner.warm_up().await });
+        self.0.refresh_sizes().await
     }
 }
 
@@ -189,6 +182,7 @@ impl Inner {
         known.set_catalogue(catalogue);
         drop(known);
         self.refreshed.lock().sizes = Some(Instant::now());
+        self.answered(warm_up::INSTANCE_TYPES);
         Ok(())
     }
 
@@ -198,6 +192,7 @@ impl Inner {
         match self.setup.client.usages(&self.setup.settings.location).await {
             Ok(usages) => {
                 self.known.lock().quota.read(&usages, asked);
+                self.answered(warm_up::QUOTAS);
                 Ok(())
             }
             Err(error) => {
@@ -215,6 +210,7 @@ impl Inner {
         let listed = self.setup.client.retail_prices(&self.setup.settings.location).await?;
         self.known.lock().change_prices(|all| all.update(&listed));
         self.refreshed.lock().prices = Some(Instant::now());
+        self.answered(warm_up::PRICES);
         Ok(())
     }
 

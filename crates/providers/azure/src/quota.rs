@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A launch takes its processors when it is decided, not when Azure counts them: those that are decided together see
-//! each other. What Azure says when it refuses a machine counts at once. Whatever is not known is no obstacle.
+//! each other. A machine that we deleted gives them back when it is gone. What Azure says when it refuses a machine counts at once. Whatever is not known is no obstacle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -56,13 +56,24 @@ struct Taken {
     accepted: Option<Timestamp>,
 }
 
+/// What a machine gave back that is gone, and that usages may still include.
+#[derive(Clone, Debug)]
+struct Returned {
+    quotas: Vec<String>,
+    vcpus: i64,
+    /// When it was gone: what Azure says later does not include it.
+    since: Timestamp,
+}
+
 /// How many processors the subscription may still use in a region.
 #[derive(Clone, Debug, Default)]
 pub struct Quota {
     allowances: BTreeMap<String, Allowance>,
     read_at: Option<Timestamp>,
     launches: BTreeMap<String, Taken>,
-    /// What launches have taken, by quota.
+    /// What machines gave back that are gone.
+    returned: Vec<Returned>,
+    /// What launches have taken and machines have not given back, by quota.
     taken: BTreeMap<String, i64>,
     /// How many processors the machines of each quota have: only what decides about one of them is a change.
     sizes: BTreeMap<String, BTreeSet<i64>>,
@@ -100,6 +111,7 @@ impl Quota {
             quota.launches.retain(|_, taken| {
                 taken.since > too_old && taken.accepted.is_none_or(|accepted| accepted > asked)
             });
+            quota.returned.retain(|returned| returned.since > asked);
             quota.count();
         });
     }
@@ -108,7 +120,11 @@ impl Quota {
     pub fn unread(&mut self, now: Timestamp) {
         let too_old = now.saturating_sub(BELIEVED).unwrap_or(Timestamp::MIN);
         if self.read_at.is_none_or(|read| read < too_old) {
-            self.changing(|quota| quota.allowances.clear());
+            self.changing(|quota| {
+                quota.allowances.clear();
+                quota.returned.clear();
+                quota.count();
+            });
         }
     }
 
@@ -159,6 +175,24 @@ impl Quota {
         });
     }
 
+    /// Notes that the machine of a launch is gone, and uses nothing any more.
+    pub fn deleted(&mut self, launch: &str, asked: &Asked<'_>, now: Timestamp) {
+        // What a usage does not include yet is only given back.
+        let not_counted = self.launches.get(launch).map(|taken| taken.quotas.clone()).unwrap_or_default();
+        self.give_back(launch);
+        let counted: Vec<String> =
+            quotas(asked).map(str::to_owned).filter(|quota| !not_counted.contains(quota)).collect();
+        if counted.is_empty() {
+            return;
+        }
+        self.changing_some(&counted, |quota| {
+            for name in &counted {
+                *quota.taken.entry(name.clone()).or_default() -= asked.vcpus;
+            }
+            quota.returned.push(Returned { quotas: counted.clone(), vcpus: asked.vcpus, since: now });
+        });
+    }
+
     /// Takes over the numbers by which Azure refused a machine, until usages are read again: nothing else is asked for
     /// that would be refused by them. Azure has counted what it agreed to, so that this is not counted twice.
     pub fn refused(&mut self, asked: &Asked<'_>, text: &str) {
@@ -172,6 +206,9 @@ impl Quota {
             for taken in quota.launches.values_mut().filter(|taken| taken.accepted.is_some()) {
                 taken.quotas.retain(|counted| counted != name);
             }
+            for returned in &mut quota.returned {
+                returned.quotas.retain(|counted| counted != name);
+            }
             quota.count();
         });
     }
@@ -180,12 +217,17 @@ impl Quota {
     fn left(&self, quota: &str) -> Option<(i64, i64)> {
         let Allowance { limit, used } = *self.allowances.get(quota)?;
         let taken = self.taken.get(quota).copied().unwrap_or_default();
-        Some((limit.saturating_sub(used).saturating_sub(taken), limit))
+        Some((limit.saturating_sub(used).saturating_sub(taken).min(limit), limit))
     }
 
-    /// Counts what launches have taken.
+    /// Counts what launches have taken and machines have given back.
     fn count(&mut self) {
         self.taken.clear();
+        for returned in &self.returned {
+            for name in &returned.quotas {
+                *self.taken.entry(name.clone()).or_default() -= returned.vcpus;
+            }
+        }
         for taken in self.launches.values() {
             for name in &taken.quotas {
                 *self.taken.entry(name.clone()).or_default() += taken.vcpus;
@@ -370,6 +412,36 @@ mod tests {
         // A launch that nobody has heard of again takes nothing for ever.
         quota.read(&usages(&[("a", 4, 10)]), after(17));
         assert!(quota.check(&ask("a", 6, ON_DEMAND)).is_ok());
+    }
+
+    #[test]
+    fn a_machine_that_is_gone_leaves_room_before_usages_are_read_again() {
+        let mut quota = of(&[("a", 8, 8), ("cores", 8, 100)]);
+        assert_eq!(quota.check(&ask("a", 4, ON_DEMAND)).unwrap_err().left, 0);
+        let before = quota.sequence();
+        quota.deleted("old", &ask("a", 4, ON_DEMAND), after(2));
+        assert!(quota.sequence() > before, "lists are made again");
+        assert!(quota.check(&ask("a", 4, ON_DEMAND)).is_ok());
+        assert_eq!(quota.check(&ask("a", 8, ON_DEMAND)).unwrap_err().left, 4);
+        // Usages from before it was gone include it, those from later do not.
+        quota.read(&usages(&[("a", 8, 8)]), after(1));
+        assert!(quota.check(&ask("a", 4, ON_DEMAND)).is_ok());
+        quota.read(&usages(&[("a", 4, 8)]), after(3));
+        assert_eq!(quota.check(&ask("a", 8, ON_DEMAND)).unwrap_err().left, 4, "it is not given back twice");
+    }
+
+    #[test]
+    fn a_machine_that_usages_never_included_gives_back_only_what_it_took() {
+        let mut quota = of(&[("a", 0, 8)]);
+        quota.take("one", &ask("a", 4, ON_DEMAND), after(1)).unwrap();
+        quota.accepted("one", after(1));
+        quota.deleted("one", &ask("a", 4, ON_DEMAND), after(2));
+        assert!(quota.check(&ask("a", 8, ON_DEMAND)).is_ok());
+        assert_eq!(quota.check(&ask("a", 9, ON_DEMAND)).unwrap_err().left, 8);
+        // A refusal counts what is there now.
+        quota.deleted("old", &ask("a", 4, ON_DEMAND), after(2));
+        quota.refused(&ask("a", 8, ON_DEMAND), &refusal("a Family Cores", 8, 6));
+        assert_eq!(quota.check(&ask("a", 8, ON_DEMAND)).unwrap_err().left, 2);
     }
 
     fn refusal(quota: &str, limit: i64, used: i64) -> String {

@@ -1,6 +1,6 @@
 //! Metrics of the Azure provider.
 
-use super::MetricKind::Counter;
+use super::MetricKind::{Counter, Gauge};
 use super::metrics;
 
 metrics! {
@@ -16,4 +16,6 @@ metrics! {
     IMAGE_SELECTION_ERRORS = "karpenter_image_selection_error_count", Counter, ["family"], Undeclared;
     /// Requests to Azure, repetitions included.
     API_CALLS = "karpenter_cloudprovider_api_calls_total", Counter, ["operation"], Undeclared;
+    /// When Azure was last asked for something that decisions rest on, in seconds since 1970; 0 before the first answer.
+    DATA_REFRESHED = "karpenter_cloudprovider_data_refreshed_timestamp_seconds", Gauge, ["data"], Alpha;
 }

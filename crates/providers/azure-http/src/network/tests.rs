@@ -85,3 +85,52 @@ async fn what_is_encrypted_goes_through_the_proxy() {
     assert!(asked.to_lowercase().contains("proxy-authorization: basic "), "{asked}");
     assert!(error.to_string().contains("unsuccessful"), "{error}");
 }
+
+/// One frame of HTTP/2: its type, flags and stream.
+async fn frame(stream: &mut tokio::net::TcpStream) -> (u8, u8, u32) {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.unwrap();
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut body = vec![0; usize::try_from(length).unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    (head[3], head[4], u32::from_be_bytes([head[5], head[6], head[7], head[8]]))
+}
+
+// azure.md 18: HTTP/2 pings (idle 30 s)
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_asked_whether_somebody_is_there() {
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const PING_FRAME: u8 = 6;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut preface = [0; 24];
+        stream.read_exact(&mut preface).await.unwrap();
+        stream.write_all(&[0, 0, 0, SETTINGS, 0, 0, 0, 0, 0]).await.unwrap();
+        let mut answered = false;
+        loop {
+            match frame(&mut stream).await {
+                (SETTINGS, 0, _) => stream.write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0]).await.unwrap(),
+                (HEADERS, _, id) => {
+                    // Status 200 and the end of the stream: nothing is under way from now on.
+                    let mut answer = vec![0, 0, 1, HEADERS, 5];
+                    answer.extend(id.to_be_bytes());
+                    answer.push(0x88);
+                    stream.write_all(&answer).await.unwrap();
+                    answered = true;
+                }
+                (PING_FRAME, 0, _) if answered => return,
+                _ => {}
+            }
+        }
+    });
+    let direct = hyper_util::client::legacy::connect::HttpConnector::new();
+    let client: Client<_, Full<Bytes>> = builder(Duration::from_millis(50)).http2_only(true).build(direct);
+    let answer =
+        client.request(request("GET", &format!("http://{address}/"), "").map(Full::new)).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    drop(answer);
+    tokio::time::timeout(Duration::from_secs(20), server).await.expect("a ping comes").unwrap();
+}

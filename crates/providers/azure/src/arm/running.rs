@@ -162,6 +162,11 @@ impl Sender {
 }
 
 impl<T> Running<T> {
+    /// Whether there was nothing to be deleted.
+    pub fn found_nothing(&self) -> bool {
+        self.last.status() == StatusCode::NO_CONTENT
+    }
+
     /// Waits for the end.
     pub async fn done(mut self) -> Result<(), Error> {
         self.follow().await.map(drop)

@@ -63,11 +63,15 @@ impl Sender {
                 Ok(answer) => Outcome::Answered(answer.status().as_u16(), told),
                 Err(_) => Outcome::Unanswered,
             };
-            let refused_until = told.filter(|_| matches!(outcome, Outcome::Answered(429, _)));
+            let is_busy = answer.as_ref().is_ok_and(|answer| is_busy(call, answer));
+            let refused_until = told.filter(|_| matches!(outcome, Outcome::Answered(429, _)) && !is_busy);
             pass.answered(refused_until.map_or(Told::Nothing, Told::Wait));
-            match retry::wait(attempt, outcome, self.shared.random.fraction()) {
+            let random = self.shared.random.fraction();
+            match retry::wait(attempt, outcome, random) {
                 // Everybody waits, and who came first goes first.
                 Some(_) if refused_until.is_some() => {}
+                // Those that were in each other's way come back one after the other.
+                Some(wait) if is_busy => sleep(wait.mul_f64(1.0 + random / 2.0)).await,
                 Some(wait) => sleep(wait).await,
                 None => return good(call, answer),
             }
@@ -141,6 +145,13 @@ impl Sender {
             tracing::debug!(operation, method, url, status, attempt, millis, error, "called Azure");
         }
     }
+}
+
+/// Whether a refusal is not about how many requests there are, though its status says so: the network answers like this
+/// while something that the request refers to is being changed. Nobody else is concerned.
+fn is_busy(call: &Call, answer: &Response<Bytes>) -> bool {
+    let is_429 = answer.status() == http::StatusCode::TOO_MANY_REQUESTS;
+    is_429 && Error::of_answer(&call.description(), answer).code.starts_with("RetryableError")
 }
 
 fn closed(call: &Call, left: Duration) -> Error {

@@ -83,7 +83,7 @@ async fn when_azure_has_had_enough_everybody_waits_but_only_with_requests_of_tha
     let later = async {
         tokio::time::sleep(std::time::Duration::from_secs(5)).await;
         let (a, b, c) =
-            tokio::join!(client.usages("second"), client.skus("third"), client.load_balancers("other"));
+            tokio::join!(client.usages("second"), client.usages("third"), client.load_balancers("other"));
         (a.is_ok(), b.is_ok(), c.is_ok())
     };
     let (first, later) = tokio::join!(first, later);
@@ -91,6 +91,32 @@ async fn when_azure_has_had_enough_everybody_waits_but_only_with_requests_of_tha
     assert_eq!(later, (true, true, true));
     assert_eq!(script.times(), [0.0, 5.0, 30.0, 30.0, 30.0]);
     assert!(script.asked()[1].contains("loadBalancers"), "{:?}", script.asked());
+}
+
+// Microsoft.Network answers 429 RetryableError while something that a request refers to is being changed
+#[tokio::test(start_paused = true)]
+async fn who_is_in_the_way_of_another_operation_waits_alone() {
+    let busy = r#"{"error":{"code":"RetryableError","message":"A retryable error occurred.","details":[{
+        "code":"RetryableErrorDueToAnotherOperation","message":"The call can be retried in 10 seconds."}]}}"#;
+    let made = r#"{"properties":{"provisioningState":"Succeeded"}}"#;
+    let script = Script::new([
+        answer(429, &[("retry-after", "10")], busy),
+        answer(201, &[], made),
+        answer(201, &[], made),
+        answer(201, &[], made),
+    ]);
+    let client = script.client();
+    let body = NetworkInterface::default();
+    let put = |name: &'static str| client.put_network_interface("g", name, &body);
+    let later = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        put("c").await
+    };
+    let (a, b, c) = tokio::join!(put("a"), put("b"), later);
+    assert!(a.is_ok() && b.is_ok() && c.is_ok());
+    let times = script.times();
+    assert_eq!(times[..3], [0.0, 0.0, 1.0], "the others go on");
+    assert!((10.0..=15.0).contains(&times[3]), "{times:?}");
 }
 
 #[tokio::test(start_paused = true)]

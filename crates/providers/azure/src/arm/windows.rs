@@ -40,8 +40,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Bucket {
     /// The subscription, or the host where there is none.
     scope: String,
-    /// The resource provider.
-    provider: String,
+    /// The resource provider, and the type of resource: each has limits of its own.
+    resource: String,
     kind: Kind,
 }
 
@@ -61,15 +61,21 @@ impl Bucket {
             _ => Kind::Write,
         };
         let mut segments = path.split('/').map(str::to_ascii_lowercase);
-        let (mut scope, mut provider) = (host.to_owned(), String::new());
+        let (mut scope, mut resource) = (host.to_owned(), String::new());
         while let Some(segment) = segments.next() {
             match segment.as_str() {
                 "subscriptions" => scope = segments.next().unwrap_or_default(),
-                "providers" => provider = segments.next().unwrap_or_default(),
+                "providers" => {
+                    resource = segments.next().unwrap_or_default();
+                    // Types and names take turns.
+                    for part in segments.by_ref().step_by(2) {
+                        resource = format!("{resource}/{part}");
+                    }
+                }
                 _ => {}
             }
         }
-        Self { scope, provider, kind }
+        Self { scope, resource, kind }
     }
 }
 
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_counted_by_subscription_provider_and_kind() {
+    fn requests_are_counted_by_subscription_type_of_resource_and_kind() {
         let of = |method: &Method, path: &str| Bucket::of(method, "h", path);
         let vm = "/subscriptions/s/resourceGroups/g/providers/microsoft.compute/virtualMachines/b";
         assert_eq!(bucket(), of(&Method::PUT, vm), "in any spelling");
@@ -269,7 +275,18 @@ mod tests {
         assert_ne!(bucket(), of(&Method::PUT, nic));
         assert_ne!(bucket(), of(&Method::PUT, &vm.replace("/s/", "/t/")));
         let skus = of(&Method::GET, "/subscriptions/s/providers/Microsoft.Compute/skus");
-        assert_eq!(skus, of(&Method::GET, vm));
+        assert_ne!(skus, of(&Method::GET, vm), "what is read of sizes does not count for machines");
+        let look = |id: &str| {
+            let path = format!("/subscriptions/s/providers/Microsoft.Network/locations/l/operations/{id}");
+            of(&Method::GET, &path)
+        };
+        assert_eq!(look("1"), look("2"));
+        assert_ne!(
+            look("1"),
+            of(&Method::GET, nic),
+            "a subnet that is throttled does not hide how far an interface is"
+        );
+        assert_ne!(bucket(), of(&Method::PUT, &format!("{vm}/extensions/e")));
         assert_ne!(of(&Method::GET, "/a"), Bucket::of(&Method::GET, "other", "/a"));
     }
 

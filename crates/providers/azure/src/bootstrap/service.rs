@@ -93,7 +93,8 @@ fn profile(launch: &Launch<'_>, image_id: &str) -> Result<ProvisionProfile, Boot
         }),
         // The oldest image does not have the cache.
         local_dns_profile: local_dns_profile(class).filter(|_| family != Family::Ubuntu2004),
-        custom_kubelet_config: class.spec.kubelet.as_ref().map(kubelet_config),
+        // It is there even if the class says nothing.
+        custom_kubelet_config: Some(class.spec.kubelet.as_ref().map(kubelet_config).unwrap_or_default()),
         mode: Some(if node_labels::is_system(launch.claim, choice) {
             numbers::SYSTEM
         } else {

@@ -73,7 +73,7 @@ impl NodeClasses {
         let now = inner.setup.clock.now();
         looked.push(images::apply(&mut after, images_found, inner.setup.settings.use_sig, now));
         looked.push(subnet::apply(&mut after, subnet_found, now));
-        let refused = refusal(&inner.setup.facts);
+        let refused = refusal(&inner.facts());
         looked.push(validation::apply(&mut after, refused.as_ref(), keys, now));
         looked.push(local_dns::apply(&mut after, dns, now));
         if before.status != after.status {

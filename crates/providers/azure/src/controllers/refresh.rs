@@ -38,6 +38,7 @@ pub(super) async fn quota(inner: &Inner) -> Outcome {
 
 /// Asks what machines cost, where prices are published. At the start somebody just did.
 pub(super) async fn prices(inner: &Inner) -> Outcome {
+    let _turn = inner.turn_for_prices().await;
     if let Some(later) = fresh(inner.refreshed().prices) {
         return Ok(later);
     }

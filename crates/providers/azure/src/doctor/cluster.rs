@@ -106,14 +106,6 @@ fn of_pools(pools: &[AgentPoolProperties]) -> Vec<Check> {
             "disable it there, or keep the pods apart by taints; node auto provisioning of AKS refuses such clusters",
         ));
     }
-    let own = names(|pool| pool.pod_subnet_id.as_deref().is_some_and(|id| !id.is_empty()));
-    if !own.is_empty() {
-        checks.push(Check::warning(
-            format!("agent pools {}", own.join(", ")),
-            "their pods have a subnet of their own, those on our nodes share that of the nodes",
-            "expected an overlay network, or one subnet for nodes and pods",
-        ));
-    }
     checks
 }
 
@@ -181,8 +173,13 @@ mod tests {
             ),
             (
                 json!({"agentPoolProfiles": [{"name": "a", "podSubnetID": "/s"}]}),
-                Level::Warning,
+                Level::Bad,
                 "subnet of their own",
+            ),
+            (
+                json!({"nodeResourceGroupProfile": {"restrictionLevel": "ReadOnly"}}),
+                Level::Bad,
+                "--nrg-lockdown-restriction-level Unrestricted",
             ),
         ];
         for (change, level, text) in rows {

@@ -25,6 +25,10 @@ pub struct Facts {
     pub http_proxy: Option<String>,
     /// How many certificates nodes should trust and are not told of.
     pub custom_certificates: usize,
+    /// By what it is known that pods have a subnet of their own, if they have.
+    pub pod_subnet: Option<String>,
+    /// Whether only AKS may change the resource group of the nodes, in which we make machines.
+    pub is_locked: bool,
 }
 
 impl Facts {
@@ -42,6 +46,12 @@ impl Facts {
             }
             self.ip_families.extend(network.ip_families.clone().unwrap_or_default());
         }
+        let own: Vec<&str> = cluster.pools_with_pod_subnet().collect();
+        if !own.is_empty() {
+            self.pod_subnet = Some(format!("AKS says so of agent pools {}", own.join(", ")));
+        }
+        // AKS makes its own machines.
+        self.is_locked = cluster.is_node_resource_group_locked() && !mode.is_machine_api();
         // In the other modes AKS itself tells nodes everything.
         if mode == ProvisionMode::AksScriptless {
             self.http_proxy = cluster.http_proxy().map(str::to_owned);
@@ -81,6 +91,24 @@ pub fn refusals(facts: &Facts) -> Vec<Refusal> {
         refuse(
             reasons::NETWORK_PLUGIN_UNSUPPORTED,
             format!("the cluster has network plugin {plugin:?}, expected azure or none"),
+        );
+    }
+    if let Some(evidence) = &facts.pod_subnet {
+        refuse(
+            reasons::POD_SUBNET_UNSUPPORTED,
+            format!(
+                "pods of the cluster have a subnet of their own, which pods on our nodes would not get: {evidence}; \
+                 expected an overlay network, or one subnet for nodes and pods"
+            ),
+        );
+    }
+    if facts.is_locked {
+        refuse(
+            reasons::NODE_RESOURCE_GROUP_READ_ONLY,
+            "only AKS may change the resource group of the nodes (restriction level ReadOnly), in which machines are \
+             made: update the cluster with --nrg-lockdown-restriction-level Unrestricted and restart the controller, or \
+             use a provision mode with AKS machines"
+                .to_owned(),
         );
     }
     if let Some(policy) = facts.network_policy.as_deref().filter(|policy| is_refused_policy(policy)) {
@@ -198,6 +226,16 @@ mod tests {
             learned(serde_json::json!({"servicePrincipalProfile": {"clientId": "1-2-3"}}), ours),
             ["ServicePrincipalUnsupported"]
         );
+        let pods =
+            || serde_json::json!({"agentPoolProfiles": [{"name": "a"}, {"name": "b", "podSubnetID": "/s"}]});
+        for mode in [ours, ProvisionMode::AksMachineApi] {
+            assert_eq!(learned(pods(), mode), ["PodSubnetUnsupported"]);
+        }
+        let locked =
+            |level: &str| serde_json::json!({"nodeResourceGroupProfile": {"restrictionLevel": level}});
+        assert_eq!(learned(locked("ReadOnly"), ours), ["NodeResourceGroupReadOnly"]);
+        assert_eq!(learned(locked("Unrestricted"), ours), none);
+        assert_eq!(learned(locked("ReadOnly"), ProvisionMode::AksMachineApi), none, "AKS makes its machines");
         let network = serde_json::json!({"networkProfile": {
             "networkPlugin": "kubenet", "networkPolicy": "calico", "ipFamilies": ["IPv4", "IPv6"],
         }});

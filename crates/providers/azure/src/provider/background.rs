@@ -1,6 +1,8 @@
 //! What becomes of machines after Azure has accepted them: waited for in the background, so that a launch does not
 //! take as long as Azure does.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,10 +16,12 @@ use api::nodeclaim::NodeClaim;
 use api::shared::ConditionStatus;
 use cloud::Error;
 use cluster::state::{Key, Meta as _};
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use runtime::events::About;
 
 use super::Inner;
+use super::launch::create;
 use crate::vm::Instance;
 
 /// How often it is looked whether a claim knows of its launch.
@@ -42,7 +46,7 @@ impl Inner {
         let uid = claim.metadata.uid().to_owned();
         let Made { instance, end } = made;
         tokio::spawn(async move {
-            if let Err(error) = end.await {
+            if let Err(error) = ended(end).await {
                 tracing::error!(NodeClaim = name, error = %error, "failed launching nodeclaim");
                 inner.known.lock().quota.give_back(&name);
                 inner.give_up(&Key::cluster(&name), &uid, &instance, &error).await;
@@ -106,6 +110,20 @@ impl Inner {
     }
 }
 
+/// The end of a launch. A panic on the way is an error like any other: the machine must not be paid for without anybody
+/// who knows of it.
+pub(super) async fn ended(end: BoxFuture<'static, Result<(), Error>>) -> Result<(), Error> {
+    let result = AssertUnwindSafe(end).catch_unwind().await;
+    result
+        .unwrap_or_else(|panic| Err(create(&format!("waiting for the machine panicked, {}", said(&*panic)))))
+}
+
+/// What a panic says.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word")
+}
+
 /// How patiently a node is drained, as metrics name it.
 fn termination_mode(claim: &NodeClaim) -> &'static str {
     match claim.spec.termination_grace_period {
@@ -126,6 +144,23 @@ pub(super) fn cut(text: &str, longest: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // azure.md 11.2: panics while polling are turned into errors
+    #[tokio::test]
+    async fn a_panic_while_a_machine_is_waited_for_is_an_error() {
+        let fails = || true;
+        let end = async move {
+            assert!(!fails(), "index out of {}", "bounds");
+            Ok(())
+        };
+        let error = ended(end.boxed()).await.unwrap_err();
+        assert!(
+            matches!(&error, Error::Create { reason, message }
+                if reason == "CreateInstanceFailed" && message.contains("index out of bounds")),
+            "{error}"
+        );
+        assert_eq!(ended(async { Ok(()) }.boxed()).await, Ok(()));
+    }
 
     // azure.md 29: condition message cut / event cut
     #[test]

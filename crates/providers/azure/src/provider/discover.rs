@@ -100,6 +100,7 @@ fn facts(settings: &AzureSettings, service: &Value, nodes: &Value) -> Facts {
     let families = families.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
     Facts {
         service_principal: service_principal(settings, nodes),
+        pod_subnet: pod_subnet(nodes),
         network_plugin: Some(settings.network_plugin.clone()),
         network_policy: Some(settings.network_policy.clone()),
         ip_families: families.collect(),
@@ -121,6 +122,17 @@ fn service_principal(settings: &AzureSettings, nodes: &Value) -> Option<String> 
         && !nodes.iter().any(has_identity);
     let label = labels::AKS_KUBELET_IDENTITY_CLIENT_ID;
     is_without.then(|| format!("KUBELET_IDENTITY_CLIENT_ID is empty, and no node has the label {label}"))
+}
+
+/// Nodes whose pods have a subnet of their own say which.
+fn pod_subnet(nodes: &Value) -> Option<String> {
+    let nodes = nodes.get("items").and_then(Value::as_array)?;
+    let subnet = |node: &Value| {
+        let of_node = node.pointer("/metadata/labels")?.get(labels::AKS_PODNETWORK_SUBNET)?.as_str()?;
+        Some(of_node.to_owned()).filter(|subnet| !subnet.is_empty())
+    };
+    let found = nodes.iter().find_map(subnet)?;
+    Some(format!("a node has the label {}={found}", labels::AKS_PODNETWORK_SUBNET))
 }
 
 #[cfg(test)]
@@ -156,6 +168,10 @@ mod tests {
         assert_eq!(reason("", &plain, &nodes(None)), Some("ServicePrincipalUnsupported"));
         let dual = json!({"spec": {"clusterIP": "10.0.0.10", "ipFamilies": ["IPv4", "IPv6"]}});
         assert_eq!(reason("1", &dual, &nodes(Some("1"))), Some("IPFamilyUnsupported"));
+        let apart = json!({"items": [{"metadata": {"labels": {
+            labels::AKS_KUBELET_IDENTITY_CLIENT_ID: "1", labels::AKS_PODNETWORK_SUBNET: "pods",
+        }}}]});
+        assert_eq!(reason("1", &plain, &apart), Some("PodSubnetUnsupported"));
         let only = json!({"spec": {"clusterIP": "fd00::a"}});
         assert_eq!(reason("1", &only, &nodes(Some("1"))), Some("IPFamilyUnsupported"));
     }

@@ -9,6 +9,7 @@ use cloud::Error;
 
 use super::Inner;
 use super::deletion::{self, Deletion};
+use super::interface::is_reserved;
 use super::launch::claim_name;
 use crate::arm;
 use crate::arm::types::nic::TagsPatch;
@@ -16,6 +17,7 @@ use crate::arm::types::vm::{Identity, VirtualMachine, VirtualMachinePatch};
 use crate::in_place::{Change, Goal, change};
 use crate::machine::{self, claim_of, machine_of_vm};
 use crate::tags;
+use crate::unavailable::Asked;
 use crate::vm::{self, BILLING_EXTENSION, COMMAND_EXTENSION, Instance, Unreadable, vm_name, vm_name_of};
 
 fn other(error: &dyn std::fmt::Display) -> Error {
@@ -111,12 +113,19 @@ impl Inner {
     /// Starts to delete a virtual machine, and waits for its end in the background.
     pub(crate) async fn delete_vm(self: &Arc<Self>, name: &str) -> Result<(), Error> {
         let Some(marker) = Deletion::begin(self, name) else { return Ok(()) };
-        let Some(running) = self.begin_delete_vm(name).await? else { return Ok(()) };
+        let Some((running, found)) = self.begin_delete_vm(name).await? else { return Ok(()) };
         let (inner, name) = (Arc::clone(self), name.to_owned());
         tokio::spawn(async move {
             match deletion::end(running).await {
-                // It goes with the machine, unless somebody else made it.
-                Ok(()) => inner.delete_interface_if_there(&name).await,
+                Ok(()) => {
+                    if !has_failed(&found)
+                        && let Ok(instance) = vm::instance(&found, &inner.setup.settings.location)
+                    {
+                        inner.uses_less(&instance);
+                    }
+                    // It goes with the machine, unless somebody else made it.
+                    inner.delete_interface_if_there(interface_of(&found, &name)).await;
+                }
                 Err(error) => {
                     tracing::error!(vmName = name, error = %error, "failed to delete virtual machine");
                 }
@@ -154,17 +163,28 @@ impl Inner {
     }
 
     /// Asks that a virtual machine be deleted; nothing if it is on its way out already.
-    async fn begin_delete_vm(&self, name: &str) -> Result<Option<arm::Running<()>>, Error> {
+    async fn begin_delete_vm(
+        &self,
+        name: &str,
+    ) -> Result<Option<(arm::Running<()>, Box<VirtualMachine>)>, Error> {
         let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
         let found = client.virtual_machine(group, name).await.map_err(|error| not_found(&error, name))?;
-        let state = found.properties.and_then(|properties| properties.provisioning_state);
-        if state.as_deref() == Some("Deleting") {
+        if state(&found) == Some("Deleting") {
             return Ok(None);
         }
         match client.delete_virtual_machine(group, name).await {
-            Ok(running) => Ok(Some(running)),
+            Ok(running) => Ok(Some((running, Box::new(found)))),
             Err(error) => Err(not_found(&error, name)),
         }
+    }
+
+    /// Notes that a machine that was deleted uses nothing any more, so that others can have its processors before usages
+    /// are read again.
+    pub(super) fn uses_less(&self, instance: &Instance) {
+        let now = self.setup.clock.now();
+        let mut known = self.known.lock();
+        let Some(sku) = known.catalogue.get(&instance.size).cloned() else { return };
+        known.quota.deleted(&instance.name, &Asked::of(&sku, &instance.zone, instance.capacity_type), now);
     }
 
     /// Deletes a network interface, and waits for it.
@@ -179,7 +199,13 @@ impl Inner {
 
     /// Deletes a network interface. What is left over is collected later.
     pub(crate) async fn delete_interface_if_there(&self, name: &str) {
-        if let Err(error) = self.delete_interface(name).await {
+        let Err(error) = self.delete_interface(name).await else { return };
+        if is_reserved(&error) {
+            tracing::info!(
+                "networkInterface" = name,
+                "Azure keeps the network interface for a while, it goes later"
+            );
+        } else {
             tracing::error!("networkInterface" = name, error = %error, "failed to delete network interface");
         }
     }
@@ -199,20 +225,21 @@ impl Inner {
         let found = client.virtual_machine(group, name).await.map_err(|error| not_found(&error, name))?;
         let known = found.identity.iter().filter_map(|identity| identity.user_assigned_identities.as_ref());
         let known: Vec<&str> = known.flat_map(|all| all.keys().map(String::as_str)).collect();
-        let change = change(goal, known, &found.tags.unwrap_or_default());
+        let change = change(goal, known, &found.tags.clone().unwrap_or_default());
         if change.is_empty() {
             return Ok(());
         }
-        self.change_vm(name, change).await.map_err(|error| other(&error))
+        let interface = interface_of(&found, name);
+        self.change_vm(name, interface, change).await.map_err(|error| other(&error))
     }
 
     /// Changes a virtual machine, and what has the same tags before it: should that fail, the machine still says
     /// that something is to be done.
-    async fn change_vm(&self, name: &str, change: Change) -> Result<(), arm::Error> {
+    async fn change_vm(&self, name: &str, interface: &str, change: Change) -> Result<(), arm::Error> {
         let (client, group) = (&self.setup.client, &self.setup.settings.node_resource_group);
         if change.tags.is_some() {
             let tags = &TagsPatch { tags: change.tags.clone() };
-            client.patch_network_interface(group, name, tags).await?;
+            client.patch_network_interface(group, interface, tags).await?;
             let extensions = self.extensions().into_iter().map(|extension| async move {
                 match client.patch_extension(group, name, extension, tags).await {
                     Err(error) if error.is_not_found() && extension == BILLING_EXTENSION => Ok(()),
@@ -241,6 +268,22 @@ impl Inner {
         }
         all
     }
+}
+
+fn state(machine: &VirtualMachine) -> Option<&str> {
+    machine.properties.as_ref()?.provisioning_state.as_deref()
+}
+
+/// Whether a machine was never made, so that it does not count against a quota.
+fn has_failed(machine: &VirtualMachine) -> bool {
+    state(machine) == Some("Failed")
+}
+
+/// The name of a machine's network interface: usually its own.
+fn interface_of<'a>(machine: &'a VirtualMachine, name: &'a str) -> &'a str {
+    let profile = machine.properties.as_ref().and_then(|properties| properties.network_profile.as_ref());
+    let all = profile.and_then(|profile| profile.network_interfaces.as_deref()).unwrap_or_default();
+    all.iter().find_map(|interface| interface.id.as_deref()).map_or(name, last_part)
 }
 
 /// The last part of a resource ID.

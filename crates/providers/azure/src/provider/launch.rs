@@ -14,7 +14,8 @@ use runtime::events::About;
 use units::Resources;
 
 use super::Inner;
-use super::background::{Made, cut};
+use super::background::{Made, cut, ended};
+use super::interface::Interface;
 use crate::class::Class;
 use crate::instance::{launch_annotations, node_claim, settled_labels};
 use crate::launch::Choice;
@@ -23,7 +24,7 @@ use crate::node_class::readiness;
 use crate::ranking::{Request, rank, wants_ultra_ssd};
 use crate::sku::Sku;
 use crate::unavailable::Asked;
-use crate::vm::{Instance, vm_name};
+use crate::vm::Instance;
 
 /// How long a condition's message is at most, in bytes.
 const LONGEST: usize = 1200;
@@ -104,7 +105,7 @@ impl Inner {
         let instance = made.instance.clone();
         if label(claim, labels::NODEPOOL).is_some() {
             self.follow(claim, made);
-        } else if let Err(error) = made.end.await {
+        } else if let Err(error) = ended(made.end).await {
             // Nobody would look after a claim of its own: it is told now.
             self.known.lock().quota.give_back(claim_name(claim));
             self.delete_instance(&instance).await.unwrap_or_else(|error| {
@@ -142,7 +143,7 @@ impl Inner {
     async fn attempts(self: &Arc<Self>, claim: &NodeClaim, object: &AKSNodeClass) -> Result<Made, Error> {
         let mut tried = BTreeSet::new();
         let mut last: Option<Error> = None;
-        let mut interface = None;
+        let mut interface = Interface::of(claim_name(claim));
         let result = loop {
             let chosen = match self.choose(claim, object) {
                 Ok(chosen) => chosen,
@@ -173,9 +174,10 @@ impl Inner {
                 }
             }
         };
-        if result.is_err() && interface.is_some() {
-            self.delete_interface_if_there(&vm_name(claim_name(claim))).await;
+        if result.is_err() && interface.may_be_there() {
+            self.delete_interface_if_there(interface.name()).await;
         }
+        self.delete_reserved_later(interface);
         result
     }
 

@@ -88,16 +88,17 @@ impl Inner {
         let running = match self.put_machine(&name, wanted).await {
             Ok(running) => running,
             Err(error) => {
-                let refusal = launch_errors::Refusal::from(&error);
-                if let Some(meaning) = meaning_for_machine(&refusal, &chosen.attempt()) {
-                    self.note(chosen, &refusal, &meaning);
-                    return Err(refused(meaning.error));
-                }
-                // What Azure did not even look at is not there, and asking for more would not help.
+                // What was refused may be there nevertheless, in the way of the next one; what Azure did not even look at
+                // is not, and asking for more would not help.
                 if !error.is_throttled() {
                     self.delete_own_machine(&name, order.name()).await;
                 }
-                return Err(entirely(&error));
+                let refusal = launch_errors::Refusal::from(&error);
+                let Some(meaning) = meaning_for_machine(&refusal, &chosen.attempt()) else {
+                    return Err(entirely(&error));
+                };
+                self.note(chosen, &refusal, &meaning);
+                return Err(refused(meaning.error));
             }
         };
         // Only the machine itself knows its virtual machine.
@@ -208,21 +209,31 @@ impl Inner {
         let Some(marker) = Deletion::begin(self, name) else { return Ok(()) };
         let begun = async {
             let found = self.fresh_aks_machine(name).await.map_err(|error| not_found(&error, name))?;
-            let state = found.properties.and_then(|properties| properties.provisioning_state);
-            if state.as_deref() == Some("Deleting") {
+            let state =
+                found.properties.as_ref().and_then(|properties| properties.provisioning_state.as_deref());
+            if state == Some("Deleting") {
                 return Ok(None);
             }
             let names = [name.to_owned()];
             let running = self.setup.client.delete_machines(&pool, &names).await;
-            running.map(Some).map_err(|error| not_found(&error, name))
+            running.map(|running| Some((running, Box::new(found)))).map_err(|error| not_found(&error, name))
         }
         .await;
         self.forget_aks_machine(name);
-        let Some(running) = begun? else { return Ok(()) };
+        let Some((running, found)) = begun? else { return Ok(()) };
         let (inner, name) = (Arc::clone(self), name.to_owned());
         tokio::spawn(async move {
-            if let Err(error) = deletion::end(running).await {
-                tracing::error!(aksMachineName = name, error = %error, "failed to delete AKS machine");
+            match deletion::end(running).await {
+                Ok(()) => {
+                    if !matches!(progress(&found), Progress::Failed(_))
+                        && let Ok(instance) = machine::instance(&found, &inner.setup.settings.location)
+                    {
+                        inner.uses_less(&instance);
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(aksMachineName = name, error = %error, "failed to delete AKS machine");
+                }
             }
             inner.forget_aks_machine(&name);
             drop(marker);

@@ -18,6 +18,7 @@ use futures::FutureExt as _;
 
 use super::Inner;
 use super::background::Made;
+use super::interface::{Interface, is_reserved};
 use super::launch::{Chosen, Order, Refused, claim_name, create, label};
 use super::machines::refused;
 use crate::arm;
@@ -60,12 +61,11 @@ impl Inner {
         }
     }
 
-    /// Makes a virtual machine; done as soon as Azure has accepted it. `interface` is the network interface that was
-    /// made for the claim, if one was.
+    /// Makes a virtual machine; done as soon as Azure has accepted it.
     pub(super) async fn make_vm(
         self: &Arc<Self>,
         order: &Order<'_>,
-        interface: &mut Option<NetworkInterface>,
+        interface: &mut Interface,
     ) -> Result<Made, Refused> {
         let entirely = |error: &dyn std::fmt::Display| Refused::Entirely(create(&error.to_string()));
         let chosen = order.chosen;
@@ -80,28 +80,36 @@ impl Inner {
             entirely(&error)
         })?;
         let (start, made) =
-            futures::join!(self.start(&launch, &image.id), self.make_interface(&launch, order, interface));
+            futures::join!(self.start(&launch, &image.id), self.make_interface(&launch, interface));
         let (start, ()) = (start?, made.map_err(|error| entirely(&error))?);
         let name = vm_name(order.name());
-        let nic = self.interface_id(&name);
-        let body = vm::virtual_machine(
-            &launch,
-            &vm::Start { network_interface: &nic, image_id: &image.id, custom_data: &start.custom_data },
-        );
         let labels = metric_labels(order.claim, chosen, &image.id);
-        self.setup.metrics.add(&VM_CREATE_START, &labels.each_ref().map(String::as_str), 1.0);
-        let group = &self.setup.settings.node_resource_group;
-        let running = match self.setup.client.put_virtual_machine(group, &name, &body).await {
-            Ok(running) => running,
-            Err(error) => {
-                self.count_failure(&labels, AZURE_PHASE_SYNC, &error);
-                // What was refused may be there nevertheless, in the way of the next one; what Azure did not look at
-                // is not, and asking for more would not help.
-                if !error.is_throttled() {
-                    self.delete_refused_vm(&name).await;
-                }
-                return Err(self.understood(chosen, &error));
+        let (running, body) = loop {
+            let nic = self.interface_id(interface.name());
+            let body = vm::virtual_machine(
+                &launch,
+                &vm::Start { network_interface: &nic, image_id: &image.id, custom_data: &start.custom_data },
+            );
+            let error = match self.put_vm(&name, &body, &labels).await {
+                Ok(running) => break (running, body),
+                Err(error) => error,
+            };
+            if is_reserved(&error) && interface.give_up() {
+                let (vm, next) = (&name, interface.name());
+                tracing::info!(
+                    vmName = vm,
+                    networkInterface = next,
+                    "Azure keeps the network interface, making another"
+                );
+                self.make_interface(&launch, interface).await.map_err(|error| entirely(&error))?;
+                continue;
             }
+            // What was refused may be there nevertheless, in the way of the next one, and takes its interface along;
+            // what Azure did not look at is not, and asking for more would not help.
+            if !error.is_throttled() && self.delete_refused_vm(&name).await {
+                interface.is_doubtful();
+            }
+            return Err(self.understood(chosen, &error));
         };
         let instance = self.instance_of(&name, body)?;
         let command = start.command.map(|command| (COMMAND_EXTENSION, vm::command(&launch, &command)));
@@ -110,6 +118,22 @@ impl Inner {
         let end =
             Self::finish_vm(Arc::clone(self), name, running, extensions, chosen.clone(), labels).boxed();
         Ok(Made { instance, end })
+    }
+
+    /// Asks for a virtual machine, and counts it.
+    async fn put_vm(
+        &self,
+        name: &str,
+        body: &VirtualMachine,
+        labels: &[String; 5],
+    ) -> Result<arm::Running<VirtualMachine>, arm::Error> {
+        self.setup.metrics.add(&VM_CREATE_START, &labels.each_ref().map(String::as_str), 1.0);
+        let group = &self.setup.settings.node_resource_group;
+        let put = self.setup.client.put_virtual_machine(group, name, body).await;
+        put.inspect_err(|error| {
+            self.count_failure(labels, AZURE_PHASE_SYNC, error);
+            self.note_denial(error);
+        })
     }
 
     fn launch_of<'a>(
@@ -154,19 +178,13 @@ impl Inner {
 
     /// Makes the network interface, unless it is there as it should be. Where it names pools of load balancers that
     /// are gone, it is tried once more with those that are there.
-    async fn make_interface(
-        &self,
-        launch: &Launch<'_>,
-        order: &Order<'_>,
-        interface: &mut Option<NetworkInterface>,
-    ) -> Result<(), arm::Error> {
+    async fn make_interface(&self, launch: &Launch<'_>, interface: &mut Interface) -> Result<(), arm::Error> {
         let pools = self.pools().await?;
         let body = vm::network_interface(launch, &pools.all);
-        if interface.as_ref() == Some(&body) {
+        if interface.is(&body) {
             return Ok(());
         }
-        let name = vm_name(order.name());
-        let refused = match self.put_interface(&name, &body, interface).await {
+        let refused = match self.put_interface(&body, interface).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
@@ -175,20 +193,29 @@ impl Inner {
         }
         let newer = self.newer_pools(&pools).await?;
         let body = vm::network_interface(launch, &newer.all);
-        self.put_interface(&name, &body, interface).await
+        self.put_interface(&body, interface).await
     }
 
     async fn put_interface(
         &self,
-        name: &str,
         body: &NetworkInterface,
-        interface: &mut Option<NetworkInterface>,
+        interface: &mut Interface,
     ) -> Result<(), arm::Error> {
-        // Whatever comes of it, something may be there now.
-        *interface = Some(NetworkInterface::default());
         let group = &self.setup.settings.node_resource_group;
-        self.setup.client.put_network_interface(group, name, body).await?.done().await?;
-        *interface = Some(body.clone());
+        let running = match self.setup.client.put_network_interface(group, interface.name(), body).await {
+            Ok(running) => running,
+            Err(error) => {
+                // What Azure did not look at is as it was; else something may be there now.
+                if !error.is_throttled() {
+                    interface.is_doubtful();
+                }
+                self.note_denial(&error);
+                return Err(error);
+            }
+        };
+        interface.is_doubtful();
+        running.done().await?;
+        interface.made(body);
         Ok(())
     }
 
@@ -214,17 +241,22 @@ impl Inner {
         Ok(instance)
     }
 
-    async fn delete_refused_vm(&self, name: &str) {
+    /// Deletes a virtual machine that was refused; whether it may have been there.
+    async fn delete_refused_vm(&self, name: &str) -> bool {
         let group = &self.setup.settings.node_resource_group;
         let deleted = match self.setup.client.delete_virtual_machine(group, name).await {
+            Ok(running) if running.found_nothing() => return false,
             Ok(running) => running.done().await,
             Err(error) => Err(error),
         };
-        if let Err(error) = deleted
-            && !error.is_not_found()
-        {
-            tracing::error!(vmName = name, error = %error, "failed to delete a virtual machine that was refused");
+        match deleted {
+            Err(error) if error.is_not_found() => return false,
+            Err(error) => {
+                tracing::error!(vmName = name, error = %error, "failed to delete a virtual machine that was refused");
+            }
+            Ok(()) => {}
         }
+        true
     }
 
     /// Waits for a machine and for what runs on it.

@@ -32,6 +32,19 @@ pub fn vm_name(claim: &str) -> String {
     format!("{PREFIX}{kept}{}{end}", six_digits(fnv1_64(rest.as_bytes())))
 }
 
+/// What stands between a machine's name and the number of a further network interface. No name of a claim has it.
+const NUMBER: char = '_';
+
+/// The name of a further network interface for a machine, where Azure keeps the usual one for another machine.
+pub fn interface_name(machine: &str, number: usize) -> String {
+    format!("{machine}{NUMBER}{number}")
+}
+
+/// The name of the machine that a network interface is for.
+pub fn machine_of_interface(interface: &str) -> &str {
+    interface.split_once(NUMBER).map_or(interface, |(machine, _)| machine)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +56,15 @@ mod tests {
         let longest = "a".repeat(54) + "-a1b2c";
         assert_eq!(vm_name(&longest), format!("aks-{longest}"));
         assert_eq!(vm_name(&longest).len(), 64);
+    }
+
+    // Azure/karpenter-provider-azure#92: another interface for the same machine
+    #[test]
+    fn a_further_interface_says_which_machine_it_is_for() {
+        let name = interface_name("aks-general-purpose-a1b2c", 2);
+        assert_eq!(name, "aks-general-purpose-a1b2c_2");
+        assert_eq!(machine_of_interface(&name), "aks-general-purpose-a1b2c");
+        assert_eq!(machine_of_interface("aks-a.b-2"), "aks-a.b-2");
     }
 
     // azure.md 28.20: names over Azure's 64 characters

@@ -296,3 +296,32 @@ async fn what_must_be_said_is_asked_for() {
         examine(&client, &Subject { cluster_resource_group: String::new(), ..subject() }).await.unwrap();
     assert_eq!(bad(&report), ["region", "resource group of nodes"]);
 }
+
+// AKS: nodeResourceGroupProfile.restrictionLevel ReadOnly, and pods with a subnet of their own
+#[tokio::test(start_paused = true)]
+async fn clusters_that_lock_their_resource_group_or_have_a_subnet_for_pods_are_refused() {
+    type Change = fn(&mut armdouble::World);
+    let cases: [(Change, &str); 2] = [
+        (armdouble::World::lock_node_resource_group, "NodeResourceGroupReadOnly"),
+        (
+            |azure| {
+                let id = azure.settings.cluster_id();
+                azure.change(&id, |cluster| {
+                    cluster["properties"]["agentPoolProfiles"][0]["podSubnetID"] = json!("/subnets/pods");
+                });
+            },
+            "PodSubnetUnsupported",
+        ),
+    ];
+    for (change, reason) in cases {
+        let (double, client) = world();
+        double.change(change);
+        let report = examine(&client, &subject()).await.unwrap();
+        assert!(bad(&report).contains(&"cluster walk".to_owned()), "{}", report.text());
+        assert!(report.text().contains(reason), "{}", report.text());
+        let found = configure::find(&client, &wishes()).await.unwrap();
+        let local = Local { endpoint: "https://walk".to_owned(), ..Local::default() };
+        let error = configure::values(&wishes(), &found, &local).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+}

@@ -129,7 +129,7 @@ fn a_disk_encryption_set_must_be_readable() {
 #[test]
 fn a_cluster_that_aks_says_cannot_be_supported_is_refused_with_the_reason() {
     type Change = fn(&mut armdouble::World);
-    let cases: [(Change, &str); 2] = [
+    let cases: [(Change, &str); 4] = [
         (
             |azure| change_cluster(azure, "servicePrincipalProfile", json!({"clientId": "1-2-3"})),
             "ServicePrincipalUnsupported",
@@ -137,6 +137,14 @@ fn a_cluster_that_aks_says_cannot_be_supported_is_refused_with_the_reason() {
         (
             |azure| change_cluster(azure, "httpProxyConfig", json!({"httpProxy": "http://p:1"})),
             "HTTPProxyUnsupported",
+        ),
+        (armdouble::World::lock_node_resource_group, "NodeResourceGroupReadOnly"),
+        (
+            |azure| {
+                let pools = json!([{"name": "nodepool1", "mode": "System", "podSubnetID": "/subnets/pods"}]);
+                change_cluster(azure, "agentPoolProfiles", pools);
+            },
+            "PodSubnetUnsupported",
         ),
     ];
     for (prepare, expected) in cases {
@@ -147,6 +155,30 @@ fn a_cluster_that_aks_says_cannot_be_supported_is_refused_with_the_reason() {
         let (status, reason, message) = play.condition("default", "ValidationSucceeded");
         assert_eq!((status.as_str(), reason.as_str()), ("False", expected), "{message}");
     }
+}
+
+// AKS: nodeResourceGroupProfile.restrictionLevel ReadOnly, where the controller may not read the cluster
+#[test]
+fn a_lock_that_only_a_refusal_tells_of_reaches_the_condition_and_goes_with_it() {
+    let unreadable = Failure::of(Method::GET, Kind::ManagedCluster).always();
+    let failures = vec![unreadable.at_once(403, "AuthorizationFailed", "no")];
+    let prepare: Option<fn(&mut armdouble::World)> = Some(armdouble::World::lock_node_resource_group);
+    let mut play = Play::with(Stage { prepare, failures, ..Stage::default() });
+    play.ready_class(json!({}));
+    let claim = play.claim("pool-a", &[ON_DEMAND]);
+    let error = play.create(&claim).unwrap_err();
+    assert!(error.to_string().contains("DenyAssignmentAuthorizationFailed"), "{error}");
+    play.pass(200);
+    let (status, reason, message) = play.condition("default", "ValidationSucceeded");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "NodeResourceGroupReadOnly"), "{message}");
+    assert!(message.contains("--nrg-lockdown-restriction-level Unrestricted"), "{message}");
+    let asked = play.asked(Method::PUT, Kind::NetworkInterface).len();
+    assert!(play.create(&claim).is_err());
+    assert_eq!(play.asked(Method::PUT, Kind::NetworkInterface).len(), asked, "nothing is tried in vain");
+    play.double.change(|azure| azure.settings.locks_node_resource_group = false);
+    play.pass(900);
+    assert_eq!(play.condition("default", "ValidationSucceeded").0, "True");
+    play.create(&claim).unwrap();
 }
 
 fn change_cluster(azure: &mut armdouble::World, field: &str, value: Value) {
@@ -312,13 +344,29 @@ fn what_changes_seldom_is_asked_for_seldom() {
     let mut play = Play::new();
     play.double.forget_requests();
     play.start(|name| ["quota", "instancetype", "pricing"].contains(&name));
-    play.pass(3601);
-    assert_eq!(play.double.requests_of(&Method::GET, Kind::Sku).len(), 0);
-    let usages = play.double.requests_of(&Method::GET, Kind::Usage).len();
-    assert!((6..=7).contains(&usages), "{usages}");
-    play.pass(12 * 3600);
-    assert!(!play.double.requests_of(&Method::GET, Kind::Sku).is_empty());
-    assert!(!play.double.requests_of(&Method::GET, Kind::Price).is_empty());
+    let asked = |play: &Play, kind: Kind| {
+        let pages = play.double.requests_of(&Method::GET, kind);
+        // One answer has several pages.
+        pages
+            .iter()
+            .filter(|each| !each.query.contains_key("$skip") && !each.query.contains_key("$skiptoken"))
+            .count()
+    };
+    play.pass(595);
+    assert_eq!(asked(&play, Kind::Usage), 1, "at the start");
+    play.pass(10);
+    assert_eq!(asked(&play, Kind::Usage), 2, "and after ten minutes");
+    play.pass(6000);
+    assert_eq!(asked(&play, Kind::Usage), 12);
+    // Until just before twelve hours after the start nothing else was asked for, and then once each.
+    play.pass(12 * 3600 - 6605 - 30);
+    assert_eq!((asked(&play, Kind::Sku), asked(&play, Kind::Price)), (0, 0));
+    play.pass(60);
+    assert_eq!((asked(&play, Kind::Sku), asked(&play, Kind::Price)), (1, 1));
+    play.pass(12 * 3600 - 60);
+    assert_eq!((asked(&play, Kind::Sku), asked(&play, Kind::Price)), (1, 1));
+    play.pass(90);
+    assert_eq!((asked(&play, Kind::Sku), asked(&play, Kind::Price)), (2, 2));
 }
 
 /// A class that leaves the DNS cache to the cluster, in a cluster that is new enough for it.

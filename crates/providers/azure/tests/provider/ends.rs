@@ -71,8 +71,45 @@ fn nothing_is_deleted_that_azure_had_no_time_to_look_at() {
     let claim = play.claim("pool-a", &[ON_DEMAND]);
     assert!(matches!(play.create(&claim), Err(Error::Create { .. })));
     assert_eq!(play.asked(Method::DELETE, Kind::VirtualMachine), [""; 0]);
+    let looks = play.asked(Method::GET, Kind::VirtualMachine);
+    assert_eq!(looks, ["aks-pool-a"], "before the launch, and not after it");
+    // The interface was made, so it goes.
+    assert_eq!(play.asked(Method::DELETE, Kind::NetworkInterface), ["aks-pool-a"]);
+    assert_eq!(play.double.names(Kind::NetworkInterface), [""; 0]);
     play.double.fail_no_more();
     play.create(&claim).unwrap();
+}
+
+// Our own: what we delete can be used again before usages are read
+#[test]
+fn a_machine_that_is_deleted_leaves_room_for_the_next_at_once() {
+    let machines = [
+        "--provision-mode=aksmachineapi",
+        "--use-sig=true",
+        "--sig-subscription-id=109a5e88-712a-48ae-9078-9ca8b3c81345",
+        "--aks-machines-pool-name=karpenter",
+    ];
+    for arguments in [&[][..], &machines] {
+        let mut play = Play::with(Stage { arguments, ..Stage::default() });
+        play.ready_class(json!({}));
+        play.double.change(|world| world.quota.limit("standardDSv3Family", 2));
+        play.start(|name| name == "quota");
+        let launched = cpus(&mut play, "pool-a", "2").unwrap();
+        play.launched("pool-a", &launched);
+        play.pass(605);
+        let full = cpus(&mut play, "pool-b", "2").unwrap_err();
+        assert!(full.to_string().contains("0 of 2 are left"), "{full}");
+        let known = serde_json::from_value(play.world.get(&format!("{CLAIMS}/pool-a")).unwrap()).unwrap();
+        play.world.block_on(play.azure.delete(&known)).unwrap();
+        let still = cpus(&mut play, "pool-c", "2").unwrap_err();
+        assert!(matches!(&still, Error::InsufficientCapacity(_)), "it is not gone yet: {still}");
+        play.double.forget_requests();
+        play.pass(60);
+        cpus(&mut play, "pool-d", "2").unwrap();
+        assert_eq!(play.asked(Method::GET, Kind::Usage), [""; 0], "usages were not read meanwhile");
+        let full = cpus(&mut play, "pool-e", "2").unwrap_err();
+        assert!(matches!(&full, Error::InsufficientCapacity(_)), "{full}");
+    }
 }
 
 // azure.md 9, 10.6: a claim that never learned of its machine
@@ -269,6 +306,19 @@ fn a_list_is_complete_or_an_error() {
         "no",
     ));
     assert!(play.world.block_on(play.azure.list()).is_err());
+    // Nor is a list complete without the machines of AKS.
+    let arguments = &[
+        "--provision-mode=aksmachineapi",
+        "--use-sig=true",
+        "--sig-subscription-id=109a5e88-712a-48ae-9078-9ca8b3c81345",
+        "--aks-machines-pool-name=karpenter",
+    ];
+    let play = Play::with(Stage { arguments, ..Stage::default() });
+    assert_eq!(play.world.block_on(play.azure.list()).unwrap().len(), 0);
+    let refused = Failure::of(Method::GET, Kind::Machine).always();
+    play.double.fail(refused.at_once(403, "AuthorizationFailed", "no"));
+    let error = play.world.block_on(play.azure.list()).unwrap_err();
+    assert!(error.to_string().starts_with("listing AKS machines, "), "{error}");
 }
 
 // azure.md 16: without a NodeClass there is no drift, and the NodePool is told

@@ -1,11 +1,11 @@
 //! Launches of virtual machines, and what becomes of those that Azure refuses.
 
-use armdouble::{Failure, Kind};
+use armdouble::{Failure, Kind, Reservation};
 use cloud::{CloudProvider as _, Error};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::play::{CLAIMS, Play, Stage};
+use crate::play::{CLAIMS, CLASSES, Play, Stage};
 
 const ON_DEMAND: (&str, &str, &[&str]) = ("karpenter.sh/capacity-type", "In", &["on-demand"]);
 const FAMILY_D: (&str, &str, &[&str]) = ("karpenter.azure.com/sku-family", "In", &["D"]);
@@ -102,7 +102,7 @@ fn a_machine_that_is_there_already_is_taken_over() {
 fn another_size_is_tried_at_once_when_one_is_refused_and_the_interface_is_used_again() {
     // Azure keeps the interface of a machine that it refused for a machine of that name.
     let mut settings = armdouble::Settings::default();
-    settings.reserves_refused_interfaces = true;
+    settings.refused_interfaces = Reservation::SameName;
     let mut play = ready_in(settings);
     let refused = Failure::of(Method::PUT, Kind::VirtualMachine).size("Standard_D2as_v6");
     play.double.fail(refused.at_once(409, "OperationNotAllowed", QUOTA));
@@ -112,6 +112,8 @@ fn another_size_is_tried_at_once_when_one_is_refused_and_the_interface_is_used_a
     let sizes: Vec<String> =
         play.sizes_asked().iter().map(|text| text.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(sizes, ["Standard_D2as_v6", "Standard_D2_v3"]);
+    assert_eq!(play.asked(Method::PUT, Kind::NetworkInterface), ["aks-pool-a"], "it was made once");
+    assert_eq!(play.asked(Method::DELETE, Kind::NetworkInterface), [""; 0]);
     play.pass(60);
     assert_eq!(play.double.names(Kind::VirtualMachine), ["aks-pool-a"]);
     assert_eq!(play.double.names(Kind::NetworkInterface), ["aks-pool-a"]);
@@ -361,6 +363,25 @@ fn without_a_class_that_is_ready_nothing_is_launched() {
     let mut other = pool.clone();
     "missing".clone_into(&mut other.spec.template.spec.node_class_ref.name);
     assert!(play.world.block_on(play.azure.instance_types(&other)).is_err());
+    // One that is not ready, and says why.
+    play.double.fail(Failure::of(Method::GET, Kind::Subnet).always().at_once(404, "NotFound", "no"));
+    play.start(|name| name == "nodeclass.status");
+    play.pass(10);
+    let error = play.create(&claim).unwrap_err();
+    assert!(matches!(&error, Error::NodeClassNotReady(_)), "{error:?}");
+    // One that is on its way out counts as none, and who wants it is told.
+    let second = play.claim("pool-b", &[ON_DEMAND]);
+    play.world.delete(&format!("{CLASSES}/default"));
+    play.pass(1);
+    assert!(play.world.get(&format!("{CLASSES}/default")).is_some(), "its finalizer keeps it");
+    let error = play.create(&second).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        r#"insufficient capacity, resolving node class, aksnodeclasses.karpenter.azure.com "default" is terminating, treating as not found"#
+    );
+    assert!(play.told("pool-b").contains("NodeClassResolutionError"));
+    assert!(play.world.block_on(play.azure.instance_types(&pool)).is_err());
+    assert_eq!(writes(&play), [""; 0]);
 }
 
 // azure.md 13.3, 10.5: the service of AKS says how machines start

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use armdouble::{Failure, Form, Kind, Lro, Throttle};
+use azure::unavailable::Asked;
 use cloud::{CloudProvider as _, Error};
 use futures::StreamExt as _;
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::play::{CLAIMS, Play, Stage, claim};
 
@@ -202,9 +203,33 @@ fn a_machine_that_fails_for_its_quota_says_how_much_is_left() {
     play.launched("pool-a", &first);
     play.pass(60);
     assert!(play.world.get(&format!("{CLAIMS}/pool-a")).is_none());
+    let events = play.parts.events.published();
+    let event = events.iter().find(|event| &*event.reason == "AsyncProvisioningError").unwrap();
+    for part in ["Standard_D2as_v6", "Current Limit: 0, Current Usage: 0"] {
+        assert!(event.message.contains(part), "{part} is not in {}", event.message);
+    }
     let wanted = play.claim("pool-b", &[ON_DEMAND, SMALL]);
     let second = play.create(&wanted).unwrap();
     assert_ne!(label(&second, "node.kubernetes.io/instance-type"), "Standard_D2as_v6");
+    // The numbers count for all sizes of the family, before usages are read again.
+    let any = Asked { name: "any", family: cheapest, vcpus: 2, zone: "0", capacity_type: "on-demand" };
+    let shortage = play.azure.know(|known| known.quota().check(&any)).unwrap_err();
+    assert_eq!((shortage.quota.as_str(), shortage.left, shortage.limit), (cheapest, 0, 0));
+}
+
+// azure.md 11.2: any error deletes the machine, those that say what Azure has included
+#[test]
+fn a_machine_that_was_refused_and_is_there_is_out_of_the_way_of_the_next() {
+    let mut play = play("aksmachineapi");
+    let refused = Failure::of(Method::PUT, Kind::Machine).name("pool-a");
+    play.double.fail(refused.left_behind(400, "VMSizeNotSupported", "no"));
+    let wanted = play.claim("pool-a", &[ON_DEMAND, SMALL]);
+    let launched = play.create(&wanted).unwrap();
+    assert_eq!(label(&launched, "node.kubernetes.io/instance-type"), "Standard_D2_v3");
+    assert_eq!(play.double.requests_of(&Method::POST, Kind::DeleteMachines).len(), 1);
+    play.pass(60);
+    let machine = &play.double.resources(Kind::Machine)[0];
+    assert_eq!(machine["properties"]["provisioningState"], "Succeeded");
 }
 
 // azure.md 18, 24: windows of requests in the machine modes
@@ -237,6 +262,25 @@ fn machines_come_once_each_though_azure_throttles() {
         }
         assert_eq!(play.double.names(Kind::Machine).len(), MACHINES, "{mode}");
         assert_eq!(play.double.requests_of(&Method::POST, Kind::DeleteMachines).len(), 0, "{mode}");
+        // Each was accepted once, alone or in a batch.
+        let puts = play.double.requests_of(&Method::PUT, Kind::Machine);
+        assert!(puts.iter().any(|put| put.status == Some(429)), "{mode}: nothing was throttled");
+        let mut accepted: Vec<String> = Vec::new();
+        for put in puts.iter().filter(|put| put.status.is_some_and(|status| status < 300)) {
+            let batch: Option<Value> =
+                put.headers.get("batchputmachine").and_then(|text| serde_json::from_str(text).ok());
+            let of_batch = batch.as_ref().and_then(|batch| batch["batchMachines"].as_array());
+            match of_batch {
+                Some(machines) => {
+                    let name = |machine: &Value| machine["machineName"].as_str().unwrap().to_owned();
+                    accepted.extend(machines.iter().map(name));
+                }
+                None => accepted.push(put.name.clone()),
+            }
+        }
+        accepted.sort();
+        let expected: Vec<String> = (0..MACHINES).map(|number| format!("pool-{number:03}")).collect();
+        assert_eq!(accepted, expected, "{mode}");
     }
 }
 

@@ -138,16 +138,31 @@ fn refusals() -> String {
     ] {
         play.double.fail(failure);
     }
-    play.double.change(|world| world.quota.limit("standardDAv6Family", 2));
+    play.double.change(|world| world.quota.limit("standardDav6Family", 0));
     for name in ["pool-a", "pool-b", "pool-c"] {
         let wanted = play.claim(name, &[ON_DEMAND]);
         let _ = play.create(&wanted);
-        play.pass(60);
     }
+    play.pass(60);
     play.start(|_| true);
     play.pass(700);
-    let refused = |each: &armdouble::Recorded| each.status.is_some_and(|status| status >= 400);
-    assert!(play.double.requests().iter().any(refused));
+    let requests = play.double.requests();
+    let codes: std::collections::BTreeSet<(u16, &str)> = requests
+        .iter()
+        .filter_map(|each| Some((each.status?, each.answer.pointer("/error/code")?.as_str()?)))
+        .collect();
+    for refusal in [
+        (409, "ZonalAllocationFailed"),
+        (409, "OperationNotAllowed"),
+        (429, "TooManyRequests"),
+        (403, "AuthorizationFailed"),
+    ] {
+        assert!(codes.contains(&refusal), "{refusal:?} is not among {codes:?}");
+    }
+    // What fails later is told by the operation.
+    let later =
+        |each: &armdouble::Recorded| each.answer.pointer("/error/code") == Some(&json!("AllocationFailed"));
+    assert!(requests.iter().any(later));
     exchanges(&play)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::nodeclaim::NodeClaim;
 use api::provider::Provider;
-use armdouble::{Double, Kind};
+use armdouble::{Double, Failure, Kind};
 use azure::arm::{Client, Setup as ClientSetup};
 use azure::auth::FixedToken;
 use azure::provider::{Azure, Setup, discover};
@@ -24,6 +24,9 @@ pub(crate) const CLASSES: &str = "/apis/karpenter.azure.com/v1beta1/aksnodeclass
 pub(crate) const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
 pub(crate) const KUBELET: &str = "44444444-4444-4444-4444-444444444444";
 
+/// How long the start may take: the liveness probe has no more patience.
+const START: Duration = Duration::from_secs(10);
+
 /// What is to be different.
 #[derive(Default)]
 pub(crate) struct Stage<'a> {
@@ -31,6 +34,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) double: armdouble::Settings,
     /// What is different in Azure before the provider starts.
     pub(crate) prepare: Option<fn(&mut armdouble::World)>,
+    /// What fails from the beginning.
+    pub(crate) failures: Vec<Failure>,
     /// Whether pods are scheduled and machines become nodes.
     pub(crate) alive: bool,
 }
@@ -89,6 +94,9 @@ impl Play {
         let double = world.block_on(async { Double::with(world.clock(), stage.double) });
         if let Some(prepare) = stage.prepare {
             double.change(prepare);
+        }
+        for failure in stage.failures {
+            double.fail(failure);
         }
         let faults = Faulty::new(world.server().service(), 1);
         let client = world.block_on(async { kube::Client::new(faults.clone(), "default") });
@@ -247,7 +255,8 @@ async fn start(
         overlays: parts.overlays.clone(),
         seed: 1,
     });
-    azure.hydrate().await.unwrap();
+    let started = tokio::time::timeout(START, azure.hydrate()).await;
+    started.expect("the start waits for nothing that launches can do without").unwrap();
     (parts, azure)
 }
 

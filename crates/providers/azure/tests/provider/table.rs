@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-const SOURCES: [(&str, &str); 9] = [
+const SOURCES: [(&str, &str); 11] = [
     ("burst", include_str!("burst.rs")),
     ("controllers", include_str!("controllers.rs")),
     ("ends", include_str!("ends.rs")),
+    ("interfaces", include_str!("interfaces.rs")),
     ("launches", include_str!("launches.rs")),
     ("machines", include_str!("machines.rs")),
     ("official", include_str!("official.rs")),
+    ("start", include_str!("start.rs")),
     ("takeover", include_str!("takeover.rs")),
     ("updates", include_str!("updates.rs")),
     ("walk", include_str!("walk.rs")),

@@ -5,7 +5,11 @@ use cloud::CloudProvider as _;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::play::{CLAIMS, KUBELET, Play, claim, pool};
+use crate::play::{CLAIMS, KUBELET, Play, Stage, claim, pool};
+
+/// What the original writes about this identity and these tags: the 32-bit FNV-1a hash of their JSON, reckoned by another
+/// program than ours.
+const HASH: &str = "265311343";
 
 /// Puts a machine, its interface, its claim and its Node, as the original leaves them.
 fn leave(play: &mut Play, name: &str, image: &str) -> api::nodeclaim::NodeClaim {
@@ -13,7 +17,7 @@ fn leave(play: &mut Play, name: &str, image: &str) -> api::nodeclaim::NodeClaim 
     let tags = json!({
         "karpenter.azure.com_cluster": "walk", "compute.aks.billing": "linux", "karpenter.sh_nodepool": "pool",
     });
-    let (id, identity) = play.double.change(|world| {
+    let id = play.double.change(|world| {
         let id = world.settings.node_id("Microsoft.Compute/virtualMachines", &vm);
         let nic = world.settings.node_id("Microsoft.Network/networkInterfaces", &vm);
         let identity =
@@ -24,22 +28,21 @@ fn leave(play: &mut Play, name: &str, image: &str) -> api::nodeclaim::NodeClaim 
         }));
         world.put(json!({
             "id": id, "location": "southcentralus", "zones": ["1"], "tags": tags,
-            "identity": {"type": "UserAssigned", "userAssignedIdentities": {identity.clone(): {}}},
+            "identity": {"type": "UserAssigned", "userAssignedIdentities": {identity: {}}},
             "properties": {
                 "provisioningState": "Succeeded", "timeCreated": "2026-01-05T08:00:00Z", "priority": "Regular",
                 "hardwareProfile": {"vmSize": "Standard_D2s_v3"},
                 "storageProfile": {"imageReference": {"communityGalleryImageId": image}},
             },
         }));
-        (id, identity)
+        id
     });
     let provider_id = azure::vm::provider_id(&id);
-    let hash = azure::tags::in_place_hash(&[identity], &serde_json::from_value(tags.clone()).unwrap());
     let mut object = claim(name, &[("karpenter.sh/capacity-type", "In", &["on-demand"])]);
     object["metadata"]["annotations"] = json!({
         "karpenter.azure.com/aksnodeclass-hash": "11637731675550486674",
         "karpenter.azure.com/aksnodeclass-hash-version": "v3",
-        "karpenter.azure.com/in-place-update-hash": hash,
+        "karpenter.azure.com/in-place-update-hash": HASH,
     });
     let condition = |kind: &str| {
         json!({
@@ -121,6 +124,13 @@ fn each_way_to_drift_is_seen() {
     play.pass(1);
     assert_eq!(drift(&play, &claim).as_deref(), Some("KubeletIdentityDrift"));
     play.world.patch("/api/v1/nodes/aks-pool-a", &label(KUBELET.into()));
+    let version = |text: &str| json!({"status": {"nodeInfo": {"kubeletVersion": text}}});
+    play.world.patch("/api/v1/nodes/aks-pool-a/status", &version("v1.35.9"));
+    play.pass(1);
+    assert_eq!(drift(&play, &claim).as_deref(), Some("K8sVersionDrift"));
+    play.world.patch("/api/v1/nodes/aks-pool-a/status", &version("v1.36.3"));
+    play.pass(1);
+    assert_eq!(drift(&play, &claim), None);
     // azure.md 25.8: subnet and image family change → NodeClassDrift
     play.apply_class("default", &json!({"imageFamily": "AzureLinux"}));
     play.pass(10);
@@ -129,4 +139,35 @@ fn each_way_to_drift_is_seen() {
     play.world.delete("/apis/karpenter.sh/v1/nodepools/pool");
     play.pass(1);
     assert_eq!(drift(&play, &claim), None);
+}
+
+// azure.md 16 order 5: what AKS wants to be replaced
+#[test]
+fn a_machine_that_aks_wants_to_replace_has_drifted() {
+    let arguments = &[
+        "--provision-mode=aksmachineapi",
+        "--use-sig=true",
+        "--sig-subscription-id=109a5e88-712a-48ae-9078-9ca8b3c81345",
+        "--aks-machines-pool-name=karpenter",
+    ];
+    let mut play = Play::with(Stage { arguments, ..Stage::default() });
+    play.world.apply(&pool("pool", &json!([])).to_string());
+    play.ready_class(json!({}));
+    let wanted = play.claim("pool-a", &[("karpenter.sh/capacity-type", "In", &["on-demand"])]);
+    let launched = play.create(&wanted).unwrap();
+    play.launched("pool-a", &launched);
+    let claim: api::nodeclaim::NodeClaim =
+        serde_json::from_value(play.world.get(&format!("{CLAIMS}/pool-a")).unwrap()).unwrap();
+    let mut drift_with = |action: &str| {
+        play.double.change(|world| {
+            let id = format!("{}/agentPools/karpenter/machines/pool-a", world.settings.cluster_id());
+            world.change(&id, |machine| machine["properties"]["status"]["driftAction"] = action.into());
+        });
+        // What is known of it counts for half a minute.
+        play.pass(60);
+        play.world.block_on(play.azure.drift(&claim)).unwrap()
+    };
+    assert_eq!(drift_with("Synced"), None);
+    assert_eq!(drift_with("Recreate").as_deref(), Some("ClusterConfigDrift"));
+    assert_eq!(drift_with("SomethingNew").as_deref(), Some("ClusterConfigDrift"));
 }

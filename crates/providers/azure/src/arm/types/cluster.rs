@@ -39,6 +39,8 @@ pub struct ManagedClusterProperties {
     pub azure_portal_fqdn: Option<String>,
     /// The resource group of its nodes.
     pub node_resource_group: Option<String>,
+    /// Who may change that resource group.
+    pub node_resource_group_profile: Option<NodeResourceGroupProfile>,
     /// Its agent pools.
     pub agent_pool_profiles: Option<Vec<AgentPoolProperties>>,
     /// Who administers its nodes.
@@ -68,6 +70,14 @@ pub struct ManagedClusterProperties {
 pub struct PowerState {
     /// `Running` or `Stopped`.
     pub code: Option<String>,
+}
+
+/// Who may change the resource group of the nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeResourceGroupProfile {
+    /// `Unrestricted` or `ReadOnly`.
+    pub restriction_level: Option<String>,
 }
 
 /// An agent pool.
@@ -255,6 +265,20 @@ impl ManagedCluster {
     /// The resource group of its nodes; empty if nobody says.
     pub fn node_resource_group(&self) -> &str {
         self.properties.node_resource_group.as_deref().unwrap_or_default()
+    }
+
+    /// Whether only AKS may change the resource group of its nodes.
+    pub fn is_node_resource_group_locked(&self) -> bool {
+        let profile = self.properties.node_resource_group_profile.as_ref();
+        let level = profile.and_then(|profile| profile.restriction_level.as_deref());
+        level.is_some_and(|level| level.eq_ignore_ascii_case("ReadOnly"))
+    }
+
+    /// The agent pools whose pods have a subnet of their own.
+    pub fn pools_with_pod_subnet(&self) -> impl Iterator<Item = &str> {
+        let has =
+            |pool: &&AgentPoolProperties| pool.pod_subnet_id.as_deref().is_some_and(|id| !id.is_empty());
+        self.pools().iter().filter(has).filter_map(|pool| pool.name.as_deref())
     }
 
     /// The service principal that it is to Azure, if it has no managed identity.

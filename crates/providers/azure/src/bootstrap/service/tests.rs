@@ -81,6 +81,7 @@ fn the_service_is_told_everything_about_the_node() {
             "artifactStreamingProfile": {
               "enabled": false
             },
+            "customKubeletConfig": {},
             "mode": 2
           },
           "provisionHelperValues": {
