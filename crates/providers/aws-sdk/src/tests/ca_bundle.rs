@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_ec2::config::Credentials;
+use rcgen::{CertifiedKey, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::ca_bundle::client;
 
-// Two certificates for `localhost` that vouch for themselves, valid for a hundred years, and the key of the first.
-// They were made for this test by `openssl req -x509`, and nobody trusts them.
-const OURS: &str = include_str!("data/localhost.pem");
-const KEY: &str = include_str!("data/localhost.key");
-const OTHER: &str = include_str!("data/other.pem");
+/// A certificate for `localhost` that vouches for itself, and its key.
+fn certificate() -> CertifiedKey<KeyPair> {
+    rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap()
+}
 
 /// A file that is gone when it is not needed any more.
 struct File(PathBuf);
@@ -39,14 +39,13 @@ impl Drop for File {
 }
 
 /// An EC2 on loopback with a certificate of its own; its address.
-async fn server() -> String {
-    let certificate = CertificateDer::from_pem_slice(OURS.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+async fn server(ours: &CertifiedKey<KeyPair>) -> String {
+    let key = PrivateKeyDer::from_pem_slice(ours.signing_key.serialize_pem().as_bytes()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
+        .with_single_cert(vec![ours.cert.der().clone()], key)
         .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -70,11 +69,11 @@ async fn server() -> String {
 
 #[tokio::test]
 async fn a_server_that_only_the_bundle_vouches_for_is_trusted_with_it_and_not_without() {
-    let url = server().await;
+    let (ours, other) = (certificate(), certificate().cert.pem());
+    let url = server(&ours).await;
+    let both = format!("{other}\n# ours\n{}", ours.cert.pem());
     // A bundle has several certificates, and comments between them.
-    for (bundle, is_trusted) in
-        [(Some(format!("{OTHER}\n# ours\n{OURS}")), true), (Some(OTHER.to_owned()), false), (None, false)]
-    {
+    for (bundle, is_trusted) in [(Some(both), true), (Some(other), false), (None, false)] {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .region(Region::new("us-east-1"))
             .endpoint_url(&url)
