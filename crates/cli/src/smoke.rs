@@ -164,7 +164,7 @@ async fn test(args: &Args, smoke: Smoke, started: Timestamp) -> Result<Report> {
         biased;
         () = signals.received() => {
             let error = Some("interrupted".to_owned());
-            test.report.steps.push(Step { step: "signal".to_owned(), seconds: 0.0, error });
+            test.report.steps.push(Step { name: "signal".to_owned(), seconds: 0.0, error });
         }
         () = test.launch() => {}
     }
@@ -210,7 +210,7 @@ impl Test<'_> {
         let error = result.as_ref().err().map(crate::in_one_line);
         let seconds = begin.elapsed().as_secs_f64();
         tell(&format!("{} ({seconds:.0} s)\n", error.as_deref().unwrap_or("ok")));
-        steps.push(Step { step: name.to_owned(), seconds, error });
+        steps.push(Step { name: name.to_owned(), seconds, error });
         result.is_ok()
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Report {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Step {
-    pub(super) step: String,
+    pub(super) name: String,
     pub(super) seconds: f64,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,9 +68,9 @@ impl Report {
             self.node_class,
             self.started,
         );
-        for Step { step, seconds, error } in &self.steps {
+        for Step { name, seconds, error } in &self.steps {
             let result = error.as_deref().unwrap_or("ok");
-            let _ = writeln!(text, "| {step} | {seconds:.1} | {} |", cell(result));
+            let _ = writeln!(text, "| {name} | {seconds:.1} | {} |", cell(result));
         }
         if !self.nodes.is_empty() {
             text.push_str(
@@ -119,7 +119,7 @@ mod tests {
             node_pool: "karpenter-smoke-1a2b".into(),
             node_class: "default".into(),
             started: "2026-11-18T16:00:00Z".into(),
-            steps: vec![Step { step: "nodes".into(), seconds: 41.25, error: None }],
+            steps: vec![Step { name: "nodes".into(), seconds: 41.25, error: None }],
             nodes: vec![NodeReport { launched: Some(3), ..NodeReport::default() }],
             left: Vec::new(),
             hints: Vec::new(),
