@@ -64,6 +64,11 @@ impl Error {
         matches!(self.root(), Self::Unevaluated(_))
     }
 
+    /// Whether the cloud did not answer in time, so that nothing is known.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.root(), Self::Timeout(_))
+    }
+
     /// Whether a reboot that failed like this would fail again.
     pub fn ends_reboot(&self) -> bool {
         matches!(self.root(), Self::RebootNotImplemented | Self::RebootFailed(_) | Self::NotFound(_))
@@ -123,6 +128,7 @@ mod tests {
         let slow = of("", Error::Timeout("too slow".into()));
         assert_eq!(slow.to_string(), "getting cloud provider instance types, too slow (NodePool=)");
         assert_eq!((slow.root(), slow.label()), (&Error::Timeout("too slow".into()), "unknown"));
+        assert!(slow.is_timeout() && !gone.is_timeout());
     }
 
     #[test]

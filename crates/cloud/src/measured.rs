@@ -1,6 +1,7 @@
 //! How long the calls to a cloud take and how they fail, for every controller that makes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::names::labels;
 use api::names::metrics as names;
@@ -8,6 +9,7 @@ use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use api::provider::{NodeClassKind, Provider};
 use cluster::instance_types::InstanceType;
+use cluster::volumes::Unsupported;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use runtime::metrics::Registry;
@@ -115,6 +117,14 @@ impl CloudProvider for Measured {
 
     fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         self.call("Reboot", pool_of(claim), self.inner.reboot(claim, operation)).boxed()
+    }
+
+    fn launch_timeout(&self) -> Duration {
+        self.inner.launch_timeout()
+    }
+
+    fn unsupported_volumes(&self) -> Unsupported {
+        self.inner.unsupported_volumes()
     }
 
     fn liveness(&self) -> Result<(), String> {

@@ -57,6 +57,8 @@ pub struct FakeCloud {
     pub reboots: Mutex<Vec<String>>,
     /// Whether instances that are to boot again do not.
     pub boots_fail: AtomicBool,
+    /// How long launches may take, if not as long as usual.
+    pub launch_timeout: Mutex<Option<Duration>>,
     /// When nodes count as broken.
     pub policies: Mutex<Vec<RepairPolicy>>,
     /// Put over the Nodes that instances become.
@@ -284,6 +286,10 @@ impl CloudProvider for FakeCloud {
 
     fn drift<'a>(&'a self, _: &'a NodeClaim) -> BoxFuture<'a, Result<Option<String>, Error>> {
         async { Ok(None) }.boxed()
+    }
+
+    fn launch_timeout(&self) -> Duration {
+        self.launch_timeout.lock().unwrap_or(Duration::from_mins(5))
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
