@@ -155,6 +155,38 @@ fn a_pod_that_asks_for_what_cannot_be_is_ignored_and_told() {
     );
     assert!(told(&cluster, "other").is_empty());
     assert_eq!(cluster.context.metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(2.0));
+    // To leave a pod alone is a decision, and each pod is first decided about once.
+    assert_eq!(cluster.context.metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]), Some(2.0));
+}
+
+#[test]
+fn a_pod_with_a_volume_that_the_cloud_does_not_support_is_ignored_and_told() {
+    let mut cluster = cluster();
+    for class in ["odd.example.com", "usual.example.com"] {
+        let name = class.split('.').next().unwrap();
+        cluster.apply(
+            &json!({
+                "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+                "provisioner": class, "volumeBindingMode": "WaitForFirstConsumer",
+            })
+            .to_string(),
+        );
+        cluster.apply(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "storageClassName": name, "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }).to_string());
+        let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": name}}]);
+        cluster.apply(&pod(name, "1", &json!({"spec": {"volumes": volumes}})));
+    }
+    run(&mut cluster, 15);
+    let odd = told(&cluster, "odd");
+    assert!(odd[0].starts_with("FailedScheduling: ") && odd[0].contains("odd.example.com"), "{odd:?}");
+    assert_eq!(cluster.context.metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(1.0));
+    assert_eq!(cluster.claims().len(), 1);
+    assert!(told(&cluster, "usual")[0].starts_with("Nominated: "));
 }
 
 #[test]
@@ -215,6 +247,34 @@ fn a_cloud_that_does_not_answer_is_asked_again() {
     *cluster.cloud.types_error.lock() = None;
     run(&mut cluster, 15);
     assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn pods_do_not_go_to_a_pool_of_less_weight_because_the_cloud_is_late() {
+    let mut cluster = cluster();
+    let light = NODE_POOL.replace("name: default}\nspec:", "name: light}\nspec:");
+    cluster.apply(&light);
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &json!({"spec": {"weight": 10}}));
+    *cluster.cloud.broken_pool.lock() = Some("default".to_owned());
+    *cluster.cloud.types_error.lock() = Some(cloud::Error::Timeout("no answer".to_owned()));
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 12);
+    assert_eq!(cluster.claims().len(), 0);
+    *cluster.cloud.types_error.lock() = None;
+    // Nobody waits for the reminder of the pod.
+    run(&mut cluster, 12);
+    let claims = cluster.claims();
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0]["metadata"]["labels"]["karpenter.sh/nodepool"], "default");
+    // What cannot be had for another reason hides nothing.
+    let name = launch(&cluster, &claims[0]);
+    *cluster.cloud.types_error.lock() = Some(cloud::Error::Other("broken".to_owned()));
+    cluster.apply(&pod("b", "8", &json!({})));
+    run(&mut cluster, 12);
+    let others: Vec<Value> =
+        cluster.claims().into_iter().filter(|it| it["metadata"]["name"] != *name).collect();
+    assert_eq!(others.len(), 1);
+    assert_eq!(others[0]["metadata"]["labels"]["karpenter.sh/nodepool"], "light");
 }
 
 #[test]
