@@ -126,8 +126,6 @@ define! {
     ENVIRONMENT: &str;
     /// The namespace that the process runs in.
     SYSTEM_NAMESPACE = "SYSTEM_NAMESPACE";
-    /// Set by charts; not used.
-    KUBERNETES_MIN_VERSION = "KUBERNETES_MIN_VERSION";
     /// The Azure subscription.
     AZURE_SUBSCRIPTION_ID = "AZURE_SUBSCRIPTION_ID";
     /// The Azure subscription, if the other is not set.

@@ -48,16 +48,6 @@ impl State {
         total
     }
 
-    /// As [`State::pool_resources`], for all NodePools that have any nodes.
-    pub fn all_pool_resources(&self) -> BTreeMap<&str, Resources> {
-        let mut all = BTreeMap::<_, Resources>::new();
-        for state in self.state_nodes().into_iter().filter(|state| !state.pool().is_empty() && counts(state))
-        {
-            all.entry(state.pool()).or_default().add(&state.capacity());
-        }
-        all
-    }
-
     /// The claims of a NodePool, those included that are not launched yet.
     pub fn pool_claims(&self, pool: &str) -> PoolClaims<'_> {
         let mut all = PoolClaims::default();
