@@ -7,16 +7,16 @@ use api::names::values;
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// There is no capacity of the kind that was asked for.
-    #[error("{}{0}", errors::INSUFFICIENT_CAPACITY)]
+    #[error("{prefix}{0}", prefix = errors::INSUFFICIENT_CAPACITY)]
     InsufficientCapacity(String),
     /// There is no such instance, or it is gone.
-    #[error("{}{0}", errors::NODE_CLAIM_NOT_FOUND)]
+    #[error("{prefix}{0}", prefix = errors::NODE_CLAIM_NOT_FOUND)]
     NotFound(String),
     /// The NodeClass cannot be used now.
-    #[error("{}{0}", errors::NODE_CLASS_NOT_READY)]
+    #[error("{prefix}{0}", prefix = errors::NODE_CLASS_NOT_READY)]
     NodeClassNotReady(String),
     /// The launch failed for a reason that the condition shall show.
-    #[error("{}{message}", errors::CREATE)]
+    #[error("{prefix}{message}", prefix = errors::CREATE)]
     Create {
         /// The reason, as one word.
         reason: String,

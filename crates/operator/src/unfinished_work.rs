@@ -1,10 +1,11 @@
-//! How long decisions that are being made have been going, for whoever reads the metrics meanwhile.
+//! How long decisions that are being made have been going, and about how many pods, for whoever reads the metrics
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use api::names::metrics::SCHEDULER_UNFINISHED_WORK;
+use api::names::metrics::{SCHEDULER_QUEUE_DEPTH, SCHEDULER_UNFINISHED_WORK};
 use parking_lot::Mutex;
 use runtime::metrics::Registry;
 use tokio::time::Instant;
@@ -42,10 +43,20 @@ impl UnfinishedWork {
 /// A decision that is being made.
 pub(crate) struct Running {
     /// Tells it from others of its controller.
-    pub(crate) id: Box<str>,
+    id: Box<str>,
     controller: &'static str,
     metrics: Registry,
     since: Arc<Mutex<BTreeMap<Box<str>, Instant>>>,
+}
+
+impl Running {
+    /// Tells about how many pods there is still something to decide. What earlier decisions have left is forgotten.
+    pub(crate) fn set_queue_depth(&self, pods: usize) {
+        #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
+        let pods = pods as f64;
+        self.metrics.remove_where(&SCHEDULER_QUEUE_DEPTH, &[("controller", self.controller)]);
+        self.metrics.set(&SCHEDULER_QUEUE_DEPTH, &[self.controller, &*self.id], pods);
+    }
 }
 
 impl Drop for Running {
@@ -64,9 +75,27 @@ mod tests {
     use super::*;
 
     fn shown(metrics: &Registry) -> Vec<String> {
+        lines(metrics, SCHEDULER_UNFINISHED_WORK.name)
+    }
+
+    fn lines(metrics: &Registry, name: &str) -> Vec<String> {
         let page = metrics.page();
-        let lines = page.lines().filter(|line| line.starts_with(SCHEDULER_UNFINISHED_WORK.name));
-        lines.map(|line| line.replace(SCHEDULER_UNFINISHED_WORK.name, "")).collect()
+        page.lines().filter_map(|line| line.strip_prefix(name)).map(str::to_owned).collect()
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_as_deep_as_there_are_pods_to_place_and_afterwards_as_are_left() {
+        let metrics = Registry::default();
+        let shown = || lines(&metrics, SCHEDULER_QUEUE_DEPTH.name);
+        let work = UnfinishedWork::new("provisioner", &metrics);
+        let running = work.begin();
+        running.set_queue_depth(7);
+        assert_eq!(shown(), ["{controller=\"provisioner\",scheduling_id=\"0\"} 7"]);
+        running.set_queue_depth(2);
+        drop(running);
+        assert_eq!(shown(), ["{controller=\"provisioner\",scheduling_id=\"0\"} 2"]);
+        work.begin().set_queue_depth(1);
+        assert_eq!(shown(), ["{controller=\"provisioner\",scheduling_id=\"1\"} 1"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! What NodePools have: their nodes' resources in all, and their claims.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::nodeclaim::NodeClaim;

@@ -286,7 +286,7 @@ impl Run {
             (decided, scene.take_simulated())
         })
         .await;
-        self.tell_simulated(&running.id, simulated, start.elapsed());
+        self.tell_simulated(&running, simulated, start.elapsed());
         drop(running);
         let Decision { mut commands, notices, measures, nothing, stays: _ } = decided?;
         for notice in notices {

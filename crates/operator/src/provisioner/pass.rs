@@ -11,7 +11,7 @@ use api::names::controllers::PROVISIONER;
 use api::names::events::{FAILED_SCHEDULING, NO_COMPATIBLE_INSTANCE_TYPES};
 use api::names::metrics::{
     PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_PENDING_PODS_BY_ZONE,
-    SCHEDULER_QUEUE_DEPTH, SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
+    SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
 };
 use api::names::values::{PROVISIONED, ZONE_FLEXIBLE, ZONE_NONE};
 use api::nodepool::NodePool;
@@ -205,9 +205,7 @@ impl Provisioner {
             return (rooms, None);
         }
         let running = self.work.begin();
-        let labels = [PROVISIONER, &*running.id];
-        context.metrics.remove_where(&SCHEDULER_QUEUE_DEPTH, &[("controller", PROVISIONER)]);
-        context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(looked.snapshot.pods.len()));
+        running.set_queue_depth(looked.snapshot.pods.len());
         let settings = Arc::clone(&context.settings);
         let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
         let seen = context.clone();
@@ -221,7 +219,7 @@ impl Provisioner {
         .await;
         tell_zones(&context.metrics, PROVISIONER, zones);
         let left = decided.pending.len() + decided.deferred.len() + decided.placement.failed;
-        context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
+        running.set_queue_depth(left);
         (rooms, Some((decided, counted)))
     }
 

@@ -7,7 +7,10 @@ use api::names::metrics::{
     SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
 };
 use cluster::state::Key;
+use runtime::Settings;
+use runtime::settings::MinValuesPolicy;
 use serde_json::{Value, json};
+use testkit::World;
 
 use crate::testing::{NODE_POOL, Operated, merge};
 
@@ -202,9 +205,50 @@ fn pools_that_are_not_ready_get_no_nodes() {
         "FailedScheduling: Failed to schedule pod, NodePool default: it is not ready: NodeClass not found on cluster; \
          kubectl describe nodepool default shows its conditions"
     );
+    // That nothing can be done for a pod is a decision, too.
+    let decisions = cluster.context.metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]);
+    assert_eq!(decisions, Some(1.0));
     cluster.apply(crate::testing::NODE_CLASS);
     run(&mut cluster, 15);
     assert_eq!(cluster.claims().len(), 1);
+    let decisions = cluster.context.metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]);
+    assert_eq!(decisions, Some(1.0), "the first decision about a pod counts");
+}
+
+#[test]
+fn a_pod_that_asks_for_a_restricted_label_is_counted_and_timed_once() {
+    let mut cluster = cluster();
+    cluster.apply(&pod("wrong", "1", &json!({"spec": {"nodeSelector": {"karpenter.sh/nope": "x"}}})));
+    run(&mut cluster, 30);
+    assert_eq!(cluster.claims().len(), 0);
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(1.0));
+    assert_eq!(metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]), Some(1.0));
+    let record = cluster.context.cluster.read().pod_record(&Key::new("default", "wrong")).cloned().unwrap();
+    assert!(record.schedulable.is_none() && record.claim.is_none());
+}
+
+#[test]
+fn a_claim_that_demands_less_choice_than_its_pool_is_counted_as_relaxed() {
+    let settings = Settings { min_values_policy: MinValuesPolicy::BestEffort, ..Settings::default() };
+    let mut cluster = Operated::with(World::new(1), settings, |context| {
+        let mut all = super::controllers(context);
+        all.extend(crate::node_pool::controllers(context));
+        all
+    });
+    let demand = json!([{"key": "topology.kubernetes.io/zone", "operator": "Exists", "minValues": 40}]);
+    cluster.apply(NODE_POOL);
+    let change = json!({"spec": {"template": {"spec": {"requirements": demand}}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    run(&mut cluster, 1);
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 5);
+    let claims = cluster.claims();
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0]["metadata"]["annotations"]["karpenter.sh/nodeclaim-min-values-relaxed"], "true");
+    let created =
+        |relaxed| cluster.context.metrics.value(&NODECLAIMS_CREATED, &["provisioned", "default", relaxed]);
+    assert_eq!((created("true"), created("false")), (Some(1.0), None));
 }
 
 #[test]

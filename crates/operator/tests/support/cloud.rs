@@ -86,13 +86,15 @@ pub struct FakeHook {
     pub labels: Arc<Mutex<BTreeMap<String, String>>>,
     /// To write to claims.
     pub api: Arc<Mutex<Option<Api>>>,
+    /// How long it takes to answer.
+    pub takes: Arc<Mutex<Duration>>,
 }
 
 impl FakeHook {
     /// A hook that is pending.
     pub fn pending(name: &'static str) -> Self {
         let answer = Arc::new(Mutex::new(Ok(Again::secs(5))));
-        Self { name, answer, labels: Arc::default(), api: Arc::default() }
+        Self { name, answer, labels: Arc::default(), api: Arc::default(), takes: Arc::default() }
     }
 
     /// Changes what it says.
@@ -108,6 +110,8 @@ impl RegistrationHook for FakeHook {
 
     fn registered<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Again, Error>> {
         async move {
+            let takes = *self.takes.lock();
+            tokio::time::sleep(takes).await;
             let labels = self.labels.lock().clone();
             let known = claim.metadata.labels.clone().unwrap_or_default();
             let api = self.api.lock().clone();

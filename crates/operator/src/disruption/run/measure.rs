@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use api::names::controllers::DISRUPTION;
-use api::names::metrics::{
-    DISRUPTION_COVERAGE, SCHEDULER_QUEUE_DEPTH, SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
-};
+use api::names::metrics::{DISRUPTION_COVERAGE, SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS};
 
 use super::Run;
 use crate::disruption::Method;
 use crate::disruption::scene::Pending;
 use crate::provisioner::tell_zones;
+use crate::unfinished_work::Running;
 
 impl Run {
     /// Tells what part of the nodes that a kind of consolidation could do something about it looks at.
@@ -26,15 +25,13 @@ impl Run {
 
     /// Tells what a simulation took, if there was one, and of pods that wait: how many have no place, whatever goes,
     /// and in which zones they must be.
-    pub(super) fn tell_simulated(&self, id: &str, pending: Option<Pending>, took: Duration) {
+    pub(super) fn tell_simulated(&self, running: &Running, pending: Option<Pending>, took: Duration) {
         let Some(Pending { unplaced, zones }) = pending else { return };
         let metrics = &self.context.metrics;
         metrics.observe(&SCHEDULER_SCHEDULING_DURATION, &[DISRUPTION], took.as_secs_f64());
+        running.set_queue_depth(unplaced);
         #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
-        let unplaced = unplaced as f64;
-        metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[DISRUPTION], unplaced);
-        metrics.remove_where(&SCHEDULER_QUEUE_DEPTH, &[("controller", DISRUPTION)]);
-        metrics.set(&SCHEDULER_QUEUE_DEPTH, &[DISRUPTION, id], unplaced);
+        metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[DISRUPTION], unplaced as f64);
         tell_zones(metrics, DISRUPTION, zones);
     }
 }

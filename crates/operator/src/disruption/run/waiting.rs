@@ -173,7 +173,7 @@ impl Run {
         });
         let running = self.work.begin();
         let (validated, simulated) = validated.await;
-        self.tell_simulated(&running.id, simulated, start.elapsed());
+        self.tell_simulated(&running, simulated, start.elapsed());
         validated
     }
 
