@@ -177,7 +177,8 @@ fn a_budget_that_cannot_be_read_affects_its_own_pool_only_and_is_logged_once() {
 fn a_process_believes_what_the_condition_of_a_pool_says_of_its_nodes() {
     for (status, expected) in [("False", Health::Unhealthy), ("True", Health::Healthy)] {
         let mut cluster = cluster();
-        assert_eq!(cluster.context.registrations.health("default"), Health::Unknown);
+        let uid = cluster.ours(POOL)["metadata"]["uid"].as_str().unwrap().to_owned();
+        assert_eq!(cluster.context.registrations.health(&uid), Health::Unknown);
         // As if another process had written it before this one began.
         let mut conditions = cluster.ours(POOL)["status"]["conditions"].as_array().unwrap().clone();
         let health = conditions.iter_mut().find(|it| it["type"] == "NodeRegistrationHealthy").unwrap();
@@ -186,7 +187,7 @@ fn a_process_believes_what_the_condition_of_a_pool_says_of_its_nodes() {
         let change = json!({"status": {"conditions": conditions}});
         cluster.patch("/apis/karpenter.sh/v1/nodepools/default/status", &change);
         cluster.settle();
-        assert_eq!(cluster.context.registrations.health("default"), expected);
+        assert_eq!(cluster.context.registrations.health(&uid), expected);
         assert!(cluster.condition(POOL, "NodeRegistrationHealthy").starts_with(status));
     }
 }
