@@ -149,7 +149,9 @@ impl Solver<'_> {
         let cheapest = offers.first().copied();
         let mut types: Vec<usize> = offers.iter().map(|offer| offer.type_).collect();
         // A claim that is bound to its reservations keeps the types that have none of them: `minValues` counts them.
-        types.iter().for_each(|type_| has_type[*type_] = false);
+        for type_ in &types {
+            has_type[*type_] = false;
+        }
         let key = self.core.world.snapshot.keys.instance_type;
         let names = self.core.world.universe.values(key);
         let name = |type_: &usize| names.name(compiled.types()[*type_].name);
