@@ -15,7 +15,9 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
 use api::names::flags;
-use api::names::process::{HEALTH_CHECK_CLOUD_PROVIDER, HEALTH_CHECK_PING};
+use api::names::process::{
+    HEALTH_CHECK_CLOUD_PROVIDER, HEALTH_CHECK_PING, READY_CHECK_CRD, READY_CHECK_MANAGER, READY_CHECK_PING,
+};
 use api::provider::{Provider, UnknownProvider};
 use clock::Clock;
 use cloud::{CloudProvider, Measured};
@@ -305,17 +307,17 @@ fn serve(parts: &Parts, provider: Provider, started: &Started) -> Result<[Server
     tokio::spawn(find_crds(parts.api.client().clone(), found));
     let cluster = cluster.clone();
     let ready = vec![
-        Check::new("manager", move || {
+        Check::new(READY_CHECK_MANAGER, move || {
             if cluster.is_listed() { Ok(()) } else { Err("the cluster has not been read yet".to_owned()) }
         }),
-        Check::new("crd", move || {
+        Check::new(READY_CHECK_CRD, move || {
             if *crds.borrow() {
                 Ok(())
             } else {
                 Err("the definitions of NodePool and NodeClaim are missing".to_owned())
             }
         }),
-        Check::ping("readyz"),
+        Check::ping(READY_CHECK_PING),
     ];
     let health = Pages::health(live(provider, started), ready);
     let start = |port, pages| {

@@ -1,19 +1,22 @@
 //! What can go wrong in a cloud. The core reacts to the kind of error, never to its text.
 
+use api::names::messages::errors;
+use api::names::values;
+
 /// Why a cloud did not do what it should.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// There is no capacity of the kind that was asked for.
-    #[error("insufficient capacity, {0}")]
+    #[error("{prefix}{0}", prefix = errors::INSUFFICIENT_CAPACITY)]
     InsufficientCapacity(String),
     /// There is no such instance, or it is gone.
-    #[error("nodeclaim not found, {0}")]
+    #[error("{prefix}{0}", prefix = errors::NODE_CLAIM_NOT_FOUND)]
     NotFound(String),
     /// The NodeClass cannot be used now.
-    #[error("NodeClassRef not ready, {0}")]
+    #[error("{prefix}{0}", prefix = errors::NODE_CLASS_NOT_READY)]
     NodeClassNotReady(String),
     /// The launch failed for a reason that the condition shall show.
-    #[error("creating nodeclaim, {message}")]
+    #[error("{prefix}{message}", prefix = errors::CREATE)]
     Create {
         /// The reason, as one word.
         reason: String,
@@ -32,7 +35,7 @@ pub enum Error {
         source: Box<Self>,
     },
     /// Instances of this cloud cannot be booted again.
-    #[error("reboot is not implemented by this cloud provider")]
+    #[error("{}", errors::REBOOT_NOT_IMPLEMENTED)]
     RebootNotImplemented,
     /// The cloud will never boot this instance again, however often it is asked.
     #[error("{0}")]
@@ -64,6 +67,11 @@ impl Error {
         matches!(self.root(), Self::Unevaluated(_))
     }
 
+    /// Whether the cloud did not answer in time, so that nothing is known.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.root(), Self::Timeout(_))
+    }
+
     /// Whether a reboot that failed like this would fail again.
     pub fn ends_reboot(&self) -> bool {
         matches!(self.root(), Self::RebootNotImplemented | Self::RebootFailed(_) | Self::NotFound(_))
@@ -72,16 +80,16 @@ impl Error {
     /// What metrics call it.
     pub fn label(&self) -> &'static str {
         match self.root() {
-            Self::InsufficientCapacity(_) => "InsufficientCapacityError",
-            Self::NotFound(_) => "NodeClaimNotFoundError",
-            Self::NodeClassNotReady(_) => "NodeClassNotReadyError",
+            Self::InsufficientCapacity(_) => values::ERROR_INSUFFICIENT_CAPACITY,
+            Self::NotFound(_) => values::ERROR_NODE_CLAIM_NOT_FOUND,
+            Self::NodeClassNotReady(_) => values::ERROR_NODE_CLASS_NOT_READY,
             Self::Create { .. }
             | Self::Unevaluated(_)
             | Self::InstanceTypes { .. }
             | Self::RebootNotImplemented
             | Self::RebootFailed(_)
             | Self::Timeout(_)
-            | Self::Other(_) => "unknown",
+            | Self::Other(_) => values::ERROR_UNKNOWN,
         }
     }
 }
@@ -123,6 +131,7 @@ mod tests {
         let slow = of("", Error::Timeout("too slow".into()));
         assert_eq!(slow.to_string(), "getting cloud provider instance types, too slow (NodePool=)");
         assert_eq!((slow.root(), slow.label()), (&Error::Timeout("too slow".into()), "unknown"));
+        assert!(slow.is_timeout() && !gone.is_timeout());
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! How long the calls to a cloud take and how they fail, for every controller that makes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use api::names::labels;
 use api::names::metrics as names;
+use api::names::{labels, values};
 use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use api::provider::{NodeClassKind, Provider};
 use cluster::instance_types::InstanceType;
+use cluster::volumes::Unsupported;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use runtime::metrics::Registry;
@@ -77,24 +79,24 @@ impl CloudProvider for Measured {
     }
 
     fn create<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Instance, Error>> {
-        self.call("Create", pool_of(claim), self.inner.create(claim)).boxed()
+        self.call(values::METHOD_CREATE, pool_of(claim), self.inner.create(claim)).boxed()
     }
 
     fn delete<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<(), Error>> {
-        self.call("Delete", pool_of(claim), self.inner.delete(claim)).boxed()
+        self.call(values::METHOD_DELETE, pool_of(claim), self.inner.delete(claim)).boxed()
     }
 
     fn get<'a>(&'a self, provider_id: &'a str) -> BoxFuture<'a, Result<Instance, Error>> {
-        self.call("Get", "", self.inner.get(provider_id)).boxed()
+        self.call(values::METHOD_GET, "", self.inner.get(provider_id)).boxed()
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<Instance>, Error>> {
-        self.call("List", "", self.inner.list()).boxed()
+        self.call(values::METHOD_LIST, "", self.inner.list()).boxed()
     }
 
     fn instance_types<'a>(&'a self, pool: &'a NodePool) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>> {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
-        self.call("GetInstanceTypes", name, self.inner.instance_types(pool)).boxed()
+        self.call(values::METHOD_GET_INSTANCE_TYPES, name, self.inner.instance_types(pool)).boxed()
     }
 
     fn listed_instance_types<'a>(
@@ -102,11 +104,11 @@ impl CloudProvider for Measured {
         pool: &'a NodePool,
     ) -> BoxFuture<'a, Result<Arc<[InstanceType]>, Error>> {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
-        self.call("GetInstanceTypes", name, self.inner.listed_instance_types(pool)).boxed()
+        self.call(values::METHOD_GET_INSTANCE_TYPES, name, self.inner.listed_instance_types(pool)).boxed()
     }
 
     fn drift<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Option<String>, Error>> {
-        self.call("IsDrifted", pool_of(claim), self.inner.drift(claim)).boxed()
+        self.call(values::METHOD_IS_DRIFTED, pool_of(claim), self.inner.drift(claim)).boxed()
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {
@@ -114,7 +116,15 @@ impl CloudProvider for Measured {
     }
 
     fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        self.call("Reboot", pool_of(claim), self.inner.reboot(claim, operation)).boxed()
+        self.call(values::METHOD_REBOOT, pool_of(claim), self.inner.reboot(claim, operation)).boxed()
+    }
+
+    fn launch_timeout(&self) -> Duration {
+        self.inner.launch_timeout()
+    }
+
+    fn unsupported_volumes(&self) -> Unsupported {
+        self.inner.unsupported_volumes()
     }
 
     fn liveness(&self) -> Result<(), String> {

@@ -1,12 +1,14 @@
 //! A cloud whose instance types are corrected by NodeOverlays.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use api::provider::{NodeClassKind, Provider};
 use cluster::instance_types::InstanceType;
 use cluster::overlays::{InForce, share};
+use cluster::volumes::Unsupported;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -167,6 +169,14 @@ impl CloudProvider for Overlaid {
 
     fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         self.inner.reboot(claim, operation)
+    }
+
+    fn launch_timeout(&self) -> Duration {
+        self.inner.launch_timeout()
+    }
+
+    fn unsupported_volumes(&self) -> Unsupported {
+        self.inner.unsupported_volumes()
     }
 
     fn liveness(&self) -> Result<(), String> {

@@ -7,6 +7,8 @@ use api::nodeclaim::NodeClaim;
 use api::nodepool::NodePool;
 use api::provider::{NodeClassKind, Provider};
 use cluster::instance_types::InstanceType;
+use cluster::state::LAUNCH_TIMEOUT;
+use cluster::volumes::Unsupported;
 use futures::future::BoxFuture;
 use runtime::Again;
 
@@ -122,6 +124,16 @@ pub trait CloudProvider: Send + Sync + 'static {
     /// Asks that an instance be booted again, and does not wait for it; the same `operation` never boots it twice.
     /// [`Error::ends_reboot`] says whether asking again makes sense.
     fn reboot<'a>(&'a self, claim: &'a NodeClaim, operation: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// How long a claim may take to get an instance before it is given up; always the same.
+    fn launch_timeout(&self) -> Duration {
+        LAUNCH_TIMEOUT.unsigned_abs()
+    }
+
+    /// Volumes that its nodes cannot have; always the same. Pods that ask for them are ignored, and told why.
+    fn unsupported_volumes(&self) -> Unsupported {
+        Unsupported::default()
+    }
 
     /// Whether it still answers, and why not. Cheap, and asked from any thread.
     fn liveness(&self) -> Result<(), String> {

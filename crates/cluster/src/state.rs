@@ -28,6 +28,7 @@ use crate::load::Load;
 use crate::objects::collections::List;
 use crate::objects::{Node, Pod, VolumeAttachment};
 use crate::shapes::Shapes;
+use crate::volumes::Unsupported;
 pub use consolidation::Consolidated;
 use index::Indexes;
 pub use kind::{Key, Kind, Meta, Object, StatefulSet, Stores, Watched};
@@ -129,6 +130,8 @@ pub struct State {
     keeps_templates: bool,
     /// How long a claim may take to get an instance before nobody waits for it any more.
     launch_timeout: SignedDuration,
+    /// Volumes that nodes of the cloud cannot have.
+    unsupported_volumes: Arc<Unsupported>,
     /// How each instance looked when its Node or claim last changed.
     tracked: BTreeMap<Box<str>, Tracked>,
     /// Instances that this process has decided to give up.
@@ -156,6 +159,16 @@ impl Deref for State {
 }
 
 impl State {
+    /// Notes which volumes nodes of the cloud cannot have.
+    pub fn set_unsupported_volumes(&mut self, unsupported: Unsupported) {
+        self.unsupported_volumes = Arc::new(unsupported);
+    }
+
+    /// Volumes that nodes of the cloud cannot have.
+    pub fn unsupported_volumes(&self) -> &Unsupported {
+        &self.unsupported_volumes
+    }
+
     /// A state that is complete once each of `kinds` has been listed. Without capacity buffers among them, what
     /// only they ask for is not kept.
     pub fn awaiting(provider: Provider, kinds: &[Kind]) -> Self {
@@ -172,6 +185,7 @@ impl State {
             shapes: Shapes::default(),
             keeps_templates: kinds.contains(&Kind::CapacityBuffer),
             launch_timeout: LAUNCH_TIMEOUT,
+            unsupported_volumes: Arc::default(),
             tracked: BTreeMap::new(),
             marks: BTreeSet::new(),
             nominations: BTreeMap::new(),

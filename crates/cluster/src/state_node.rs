@@ -228,11 +228,6 @@ impl<'a> StateNode<'a> {
         self.annotation(annotations::DO_NOT_DISRUPT) == Some("true")
     }
 
-    /// Whether its owner keeps it from being repaired or rebooted.
-    pub fn is_protected_from_repair(&self) -> bool {
-        self.annotation(annotations::DO_NOT_REPAIR) == Some("true")
-    }
-
     /// Taints that are here to stay.
     pub fn taints(&self) -> Vec<Taint> {
         let mut taints: Vec<Taint> = match self.speaker() {

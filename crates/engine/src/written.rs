@@ -79,7 +79,13 @@ impl PlannedClaim {
         }
         let names = Requirement::within(self.types.iter().map(|type_| types[*type_].name));
         let mut added = vec![(keys.instance_type, names)];
-        if !capacity_types.is_empty() {
+        capacity_types.sort_unstable();
+        capacity_types.dedup();
+        let own = universe.find(self.requirements, keys.capacity_type);
+        let demanded = own.and_then(|id| universe.get(id).min_values()).unwrap_or(0);
+        // Which of them can be had now is for the reader. The API server refuses fewer values than `minValues`, so
+        // where they would be fewer those of the pool stay; what cannot be had is not launched anyway.
+        if !capacity_types.is_empty() && capacity_types.len() >= demanded as usize {
             added.push((keys.capacity_type, Requirement::within(capacity_types)));
         }
         let added = universe.set(added);

@@ -26,6 +26,7 @@ mod status;
 mod testing;
 mod text;
 mod threads;
+mod unfinished_work;
 mod unreadable;
 mod watching;
 mod wiring;

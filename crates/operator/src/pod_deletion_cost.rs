@@ -69,7 +69,7 @@ impl Rank {
                 return Ok(Again::After(INTERVAL));
             }
         }
-        let types = catalogue::of_all(&self.context).await;
+        let types = catalogue::of_all(&self.context).await?;
         let (seen, plan) = {
             let state = self.context.cluster.read();
             (state.consolidated_at(now), rank::plan(&state, &types, now))

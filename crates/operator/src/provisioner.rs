@@ -26,6 +26,7 @@ use runtime::controller::Controller;
 
 use crate::Context;
 use batcher::Batcher;
+pub(crate) use pass::tell_zones;
 pub(crate) use plan::options;
 pub use tried::Launches;
 pub(crate) use tried::Refusals;
@@ -33,6 +34,7 @@ pub(crate) use tried::Refusals;
 /// The provisioner and what wakes it.
 pub fn controllers(context: &Context) -> Vec<Controller> {
     let settings = &context.settings;
+    context.cluster.update(|state| state.set_unsupported_volumes(context.cloud.unsupported_volumes()));
     let batcher = Arc::new(Batcher::new(settings.batch_idle_duration, settings.batch_max_duration));
     let mut all = vec![
         pass::controller(context, &batcher),

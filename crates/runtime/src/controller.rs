@@ -160,8 +160,6 @@ impl Measures {
     /// All of them exist from the start, so that rates can be computed from the first failure on.
     fn new(name: &str, metrics: &Registry) -> Self {
         let result = |result| metrics.series(&names::RECONCILES, &[name, result]);
-        metrics.add(&names::TERMINAL_RECONCILE_ERRORS, &[name], 0.0);
-        metrics.add(&names::RECONCILE_TIMEOUTS, &[name], 0.0);
         Self {
             active: metrics.series(&names::ACTIVE_WORKERS, &[name]),
             time: metrics.series(&names::RECONCILE_TIME, &[name]),

@@ -117,8 +117,6 @@ pub struct Settings {
     pub kube_client_burst: u32,
     /// Whether profiles are served.
     pub enable_profiling: bool,
-    /// Whether watches start only with leadership.
-    pub disable_controller_warmup: bool,
     /// Whether there is no election.
     pub disable_leader_election: bool,
     /// Whether there are no metrics of pods, nodes and pools, and no events of conditions.
@@ -127,8 +125,6 @@ pub struct Settings {
     pub leader_election_name: String,
     /// The namespace of the Lease; the pod's own when empty.
     pub leader_election_namespace: String,
-    /// The memory limit in bytes; none when negative.
-    pub memory_limit: i64,
     /// The processor request in thousandths.
     pub cpu_requests: i64,
     /// How long pending pods are collected at most.
@@ -167,12 +163,10 @@ impl Default for Settings {
             kube_client_qps: 200,
             kube_client_burst: 300,
             enable_profiling: false,
-            disable_controller_warmup: true,
             disable_leader_election: false,
             disable_cluster_state_observability: false,
             leader_election_name: "karpenter-leader-election".to_owned(),
             leader_election_namespace: String::new(),
-            memory_limit: -1,
             cpu_requests: 1000,
             batch_max_duration: Duration::from_secs(10),
             batch_idle_duration: Duration::from_secs(1),

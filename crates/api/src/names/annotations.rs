@@ -54,8 +54,6 @@ pub mod kwok {
         ALL: &str;
         /// Marks a node as simulated.
         NODE = "kwok.x-k8s.io/node";
-        /// How long the simulator takes to delete a pod.
-        POD_DELETE_DELAY = "pod-delete.stage.kwok.x-k8s.io/delay";
     }
 }
 

@@ -82,7 +82,7 @@ flags! {
     KUBE_CLIENT_BURST = "kube-client-burst", "KUBE_CLIENT_BURST", Integer, "300";
     /// Serve profiles on the metrics port.
     ENABLE_PROFILING = "enable-profiling", "ENABLE_PROFILING", Switch, "false";
-    /// Start watching only after this replica has become the leader.
+    /// Has no effect, every replica watches from its start on; accepted because charts set it.
     DISABLE_CONTROLLER_WARMUP = "disable-controller-warmup", "DISABLE_CONTROLLER_WARMUP", Switch, "true";
     /// Run without asking whether another replica is the leader.
     DISABLE_LEADER_ELECTION = "disable-leader-election", "DISABLE_LEADER_ELECTION", Switch, "false";
@@ -93,7 +93,7 @@ flags! {
     LEADER_ELECTION_NAME = "leader-election-name", "LEADER_ELECTION_NAME", Text, "karpenter-leader-election";
     /// Namespace of that lease; the pod's own when empty.
     LEADER_ELECTION_NAMESPACE = "leader-election-namespace", "LEADER_ELECTION_NAMESPACE", Text, "";
-    /// Memory limit of the container in bytes.
+    /// Has no effect, there is no garbage collector; accepted because charts set it.
     MEMORY_LIMIT = "memory-limit", "MEMORY_LIMIT", Integer, "-1";
     /// Processor request of the container in thousandths; decides how much is done at the same time.
     CPU_REQUESTS = "cpu-requests", "CPU_REQUESTS", Integer, "1000";
@@ -126,8 +126,6 @@ define! {
     ENVIRONMENT: &str;
     /// The namespace that the process runs in.
     SYSTEM_NAMESPACE = "SYSTEM_NAMESPACE";
-    /// Set by charts; not used.
-    KUBERNETES_MIN_VERSION = "KUBERNETES_MIN_VERSION";
     /// The Azure subscription.
     AZURE_SUBSCRIPTION_ID = "AZURE_SUBSCRIPTION_ID";
     /// The Azure subscription, if the other is not set.

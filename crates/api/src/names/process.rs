@@ -25,8 +25,6 @@ define! {
     HEALTH_CHECK_CLOUD_PROVIDER = "cloud-provider";
     /// Where profiles are served.
     PROFILING_PATH = "/debug/pprof/";
-    /// Where nodes keep their heartbeats.
-    NODE_LEASE_NAMESPACE = "kube-node-lease";
     /// What the identifiers of simulated instances begin with.
     KWOK_PROVIDER_ID = "kwok://";
     /// What the identifiers of EC2 instances begin with.

@@ -1,6 +1,6 @@
 //! What NodePools have: their nodes' resources in all, and their claims.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::nodeclaim::NodeClaim;
@@ -46,16 +46,6 @@ impl State {
             total.add(&state.capacity());
         }
         total
-    }
-
-    /// As [`State::pool_resources`], for all NodePools that have any nodes.
-    pub fn all_pool_resources(&self) -> BTreeMap<&str, Resources> {
-        let mut all = BTreeMap::<_, Resources>::new();
-        for state in self.state_nodes().into_iter().filter(|state| !state.pool().is_empty() && counts(state))
-        {
-            all.entry(state.pool()).or_default().add(&state.capacity());
-        }
-        all
     }
 
     /// The claims of a NodePool, those included that are not launched yet.

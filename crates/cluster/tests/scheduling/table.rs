@@ -62,7 +62,9 @@ fn the_table_and_the_tests_agree() {
     let mut listed = Named::new();
     for (id, behaviour, tests) in rows() {
         assert!(!behaviour.is_empty(), "{id} says nothing");
-        let names = tests.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        // Those of running controllers are compared where they are, in `operator/tests/behaviours.rs`.
+        let names = tests.split('`').skip(1).step_by(2).filter(|name| !name.starts_with("operator::"));
+        let names = names.map(str::to_owned).collect();
         assert!(listed.insert(id.clone(), names).is_none(), "{id} is listed twice");
     }
     let written = in_sources();

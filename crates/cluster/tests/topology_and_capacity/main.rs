@@ -14,6 +14,7 @@ mod deleting_nodes;
 mod gaps;
 mod min_values;
 mod payload;
+mod random_choice;
 mod reserved;
 mod spread;
 mod spread_counting;

@@ -39,6 +39,7 @@ use super::queue::Commands;
 use super::scene::Scene;
 use super::{Method, budget, leftovers};
 use crate::catalogue::Types;
+use crate::unfinished_work::UnfinishedWork;
 use crate::wiring::Wiring;
 use crate::{Context, catalogue};
 use idle::Idle;
@@ -64,6 +65,7 @@ struct Run {
     /// Pools in which nodes were to go together, which came to nothing: single ones have a turn first.
     single_first: Mutex<BTreeSet<Box<str>>>,
     runs: Mutex<Runs>,
+    work: UnfinishedWork,
 }
 
 /// What a pass looks at.
@@ -97,7 +99,7 @@ impl Run {
             leftovers::decide(&state, &self.commands.queued())
         };
         let mut failure = leftovers::clean_up(&self.context, &leftovers).await.err();
-        let types = catalogue::of_all(&self.context).await;
+        let types = catalogue::of_all(&self.context).await?;
         // What is due is begun one after the other, which may take a while. Nodes that are broken, drifted or empty do
         // not wait for all of it.
         if self.has_begun_due.swap(false, Ordering::Relaxed) {
@@ -277,11 +279,15 @@ impl Run {
             return Ok(Vec::new());
         }
         let scene = self.scene(pass).await;
-        let (asked, looked_at, start) = (Arc::clone(method), Arc::clone(&scene), Instant::now());
-        let decided =
-            compute(move || caught(&*asked, move |method| method.decide(&scene, candidates, &mut budgets)));
-        let decided = decided.await;
-        self.tell_simulated(looked_at.take_unplaced(), start.elapsed());
+        let (asked, start) = (Arc::clone(method), Instant::now());
+        let running = self.work.begin();
+        let (decided, simulated) = compute(move || {
+            let decided = caught(&*asked, |method| method.decide(&scene, candidates, &mut budgets));
+            (decided, scene.take_simulated())
+        })
+        .await;
+        self.tell_simulated(&running, simulated, start.elapsed());
+        drop(running);
         let Decision { mut commands, notices, measures, nothing, stays: _ } = decided?;
         for notice in notices {
             notice.publish(&context.events);
@@ -408,6 +414,7 @@ pub(super) fn controller(
         has_begun_due: AtomicBool::new(false),
         single_first: Mutex::default(),
         runs: Mutex::default(),
+        work: UnfinishedWork::new(DISRUPTION, &context.metrics),
     };
     Wiring::new(DISRUPTION, 1).on(queue, Arc::new(run))
 }

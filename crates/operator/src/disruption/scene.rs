@@ -11,10 +11,11 @@ use std::sync::{Arc, OnceLock};
 use api::labels::LabelSets;
 use api::nodepool::NodePool;
 use cluster::buffers;
-use cluster::snapshot::{self, Built, InstanceTypes, ToPlace};
+use cluster::snapshot::{self, Built, InstanceTypes, Origin, ToPlace};
 use cluster::state::State;
 use engine::options::{Options, Reserved};
 use engine::solve::Simulation;
+use engine::zones::{Zones, effective_zones};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use runtime::Settings;
@@ -51,6 +52,16 @@ pub(crate) struct Scene {
     counted: OnceLock<Counted>,
     /// What is told of what was simulated.
     unplaced: Mutex<Option<usize>>,
+    zones: OnceLock<Zones>,
+}
+
+/// What a simulation says of pods that wait for a node, whatever goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    /// How many have no place.
+    pub(crate) unplaced: usize,
+    /// In which zones they must be.
+    pub(crate) zones: Zones,
 }
 
 /// What is asked.
@@ -132,6 +143,7 @@ impl Scene {
             built: OnceLock::new(),
             counted: OnceLock::new(),
             unplaced: Mutex::default(),
+            zones: OnceLock::new(),
             state,
         }
     }
@@ -157,9 +169,21 @@ impl Scene {
         self.counted.get_or_init(|| Counted::new(&self.state, self.now))
     }
 
-    /// How many pods would stay without a place if nothing went, if anything was simulated since this was asked last.
-    pub(crate) fn take_unplaced(&self) -> Option<usize> {
-        self.unplaced.lock().take()
+    /// What is to be told of pods that wait, if anything was simulated since this was asked last.
+    pub(crate) fn take_simulated(&self) -> Option<Pending> {
+        let unplaced = self.unplaced.lock().take()?;
+        Some(Pending { unplaced, zones: self.zones.get_or_init(|| self.pending_zones()).clone() })
+    }
+
+    /// In which zones the pods must be that wait for a node.
+    fn pending_zones(&self) -> Zones {
+        let built = self.built.get_or_init(|| self.build());
+        let is_waiting = |origin: &Origin| *origin == Origin::Waiting;
+        // Mostly nothing waits, and then nothing need be worked out.
+        if !built.pods.iter().any(is_waiting) {
+            return Zones::default();
+        }
+        effective_zones(&built.snapshot, |pod| is_waiting(&built.pods[pod.index()]))
     }
 
     /// The state.
@@ -218,6 +242,7 @@ impl Scene {
         let mut options = snapshot::Options::new(self.state.provider(), &[]);
         options.instance_types = InstanceTypes::ByPool(&self.types);
         options.scheduler_config = self.settings.scheduler_config.clone();
+        options.unsupported_volumes = self.state.unsupported_volumes().clone();
         options.to_place = ToPlace { in_case: true, ..ToPlace::default() };
         // What comes for a node is there before others are gone.
         options.leaving_count = true;

@@ -13,7 +13,7 @@ mod launch;
 mod liveness;
 mod registration;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::conditions::{Conditions, HasConditions};
@@ -27,11 +27,13 @@ use cluster::objects::Node;
 use cluster::state::{Change, Key, Meta, Object, State, Watched};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
+use jiff::SignedDuration;
 use parking_lot::Mutex;
 use runtime::controller::Reconcile;
 use runtime::events::About;
 use runtime::{Again, Error, Outcome};
 use serde_json::json;
+use units::Quantity;
 
 use super::dra::Drivers;
 use super::{disrupt, has_finalizer, label, lock, metadata_patch, name, write_status};
@@ -71,6 +73,9 @@ struct Pass {
 impl Lifecycle {
     /// Works in a context.
     pub fn new(context: &Context) -> Self {
+        // Whoever waits for launches waits as long as a claim has for its own.
+        let timeout = SignedDuration::try_from(context.cloud.launch_timeout()).unwrap_or(SignedDuration::MAX);
+        context.cluster.update(|state| state.set_launch_timeout(timeout));
         Self { context: context.clone(), launches: Launches::default(), recorded: Mutex::default() }
     }
 
@@ -135,6 +140,7 @@ impl Lifecycle {
                     "instance-type" = label(claim, labels::INSTANCE_TYPE),
                     zone = label(claim, labels::ZONE),
                     "capacity-type" = label(claim, labels::CAPACITY_TYPE),
+                    allocatable = %allocatable(claim),
                     "launched nodeclaim"
                 );
             }
@@ -281,7 +287,13 @@ impl Lifecycle {
             pass.errors.push(error);
             return;
         }
-        tracing::info!(NodeClaim = name(&pass.after), Node = %node.metadata.name, "initialized nodeclaim");
+        let allocatable: BTreeMap<&str, &Quantity> = node.status.allocatable.iter().collect();
+        tracing::info!(
+            NodeClaim = name(&pass.after),
+            Node = %node.metadata.name,
+            allocatable = %serde_json::to_string(&allocatable).unwrap_or_default(),
+            "initialized nodeclaim"
+        );
         initialization::note_done(&mut pass.after, self.context.now());
     }
 
@@ -296,14 +308,15 @@ impl Lifecycle {
     }
 
     async fn check_liveness(&self, pass: &mut Pass) {
-        let reason = match liveness::decide(&pass.after, liveness::LAUNCH_TIMEOUT, self.context.now()) {
-            Liveness::Alive => return,
-            Liveness::Waiting(left) => {
-                pass.again = pass.again.or_sooner(Again::After(left));
-                return;
-            }
-            Liveness::GivenUp(reason) => reason,
-        };
+        let reason =
+            match liveness::decide(&pass.after, self.context.cloud.launch_timeout(), self.context.now()) {
+                Liveness::Alive => return,
+                Liveness::Waiting(left) => {
+                    pass.again = pass.again.or_sooner(Again::After(left));
+                    return;
+                }
+                Liveness::GivenUp(reason) => reason,
+            };
         tracing::info!(NodeClaim = name(&pass.after), reason, "giving up nodeclaim");
         pass.over = true;
         pass.errors.clear();
@@ -351,6 +364,12 @@ impl Lifecycle {
         let series = [label(claim, labels::NODEPOOL), label(claim, labels::ZONE)];
         self.context.metrics.add(&NODES_CREATED, &series, 1.0);
     }
+}
+
+/// What pods can have of the instance of a claim, as logs write it.
+fn allocatable(claim: &NodeClaim) -> String {
+    let allocatable = claim.status.as_ref().map(|status| &status.allocatable);
+    allocatable.and_then(|amounts| serde_json::to_string(amounts).ok()).unwrap_or_default()
 }
 
 /// Brings a condition that is settled up to date with the object's generation.

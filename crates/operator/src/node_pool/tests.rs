@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::registration_health::Health;
 use crate::testing::{Logged, NODE_POOL, Operated, node_objects};
 
 const NODE: &str = "
@@ -170,4 +171,44 @@ fn a_budget_that_cannot_be_read_affects_its_own_pool_only_and_is_logged_once() {
     cluster.settle();
     assert_eq!(cluster.condition(POOL, "BudgetsValid"), "");
     assert_eq!(logged.with("disruption budgets can be read again").len(), 1);
+}
+
+#[test]
+fn a_process_believes_what_the_condition_of_a_pool_says_of_its_nodes() {
+    for (status, expected) in [("False", Health::Unhealthy), ("True", Health::Healthy)] {
+        let mut cluster = cluster();
+        let uid = cluster.ours(POOL)["metadata"]["uid"].as_str().unwrap().to_owned();
+        assert_eq!(cluster.context.registrations.health(&uid), Health::Unknown);
+        // As if another process had written it before this one began.
+        let mut conditions = cluster.ours(POOL)["status"]["conditions"].as_array().unwrap().clone();
+        let health = conditions.iter_mut().find(|it| it["type"] == "NodeRegistrationHealthy").unwrap();
+        health["status"] = status.into();
+        health["reason"] = "Written".into();
+        let change = json!({"status": {"conditions": conditions}});
+        cluster.patch("/apis/karpenter.sh/v1/nodepools/default/status", &change);
+        cluster.settle();
+        assert_eq!(cluster.context.registrations.health(&uid), expected);
+        assert!(cluster.condition(POOL, "NodeRegistrationHealthy").starts_with(status));
+    }
+}
+
+#[test]
+fn values_that_do_not_exist_are_logged_once_where_others_do() {
+    let mut cluster = Operated::by(super::controllers);
+    let logged = Logged::start();
+    let values = json!(["spot", "sport"]);
+    let requirements = json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": values}]);
+    cluster.apply(NODE_POOL);
+    let change = json!({"spec": {"template": {"spec": {"requirements": requirements}}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    cluster.settle();
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &json!({"metadata": {"labels": {"a": "b"}}}));
+    cluster.settle();
+    let lines = logged.with("values that do not exist");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("ERROR") && lines[0].contains("values=karpenter.sh/capacity-type=sport"),
+        "{lines:?}"
+    );
+    assert_eq!(cluster.condition(POOL, "ValidationSucceeded"), "True ValidationSucceeded");
 }

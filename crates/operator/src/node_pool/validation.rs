@@ -3,6 +3,7 @@
 //! A disruption budget that cannot be read has a condition of its own: it keeps the pool's nodes from being disrupted,
 //! but it is no reason to launch none. Pools whose budgets can be read have no such condition.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::conditions::{Conditions, HasConditions};
@@ -15,10 +16,12 @@ use api::nodepool::NodePool;
 use api::shared::ConditionStatus;
 use api::validation::budget::wrong_budgets;
 use api::validation::node_pool;
+use api::validation::requirement::unknown_values;
 use cluster::state::Key;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use runtime::controller::{Again, Controller, Outcome, Reconcile};
 use runtime::events::About;
 
@@ -94,14 +97,40 @@ fn tell_of_budgets(context: &Context, before: &NodePool, after: &NodePool) {
     }
 }
 
-struct Validation(Context);
+/// Values that a pool asks for although they are known not to exist, beside others that do: they have no effect.
+fn unknown_values_of(pool: &NodePool, sets: &LabelSets) -> Vec<String> {
+    let requirements = &pool.spec.template.spec.requirements;
+    let unknown = requirements.iter().map(|it| (&it.key, unknown_values(it, sets)));
+    unknown.flat_map(|(key, values)| values.into_iter().map(move |value| format!("{key}={value}"))).collect()
+}
+
+struct Validation {
+    context: Context,
+    /// The values without effect that were told of each pool.
+    unknown: Mutex<BTreeMap<Key, Vec<String>>>,
+}
+
+impl Validation {
+    /// Logs values that have no effect, once. `unknown` is nothing for a pool that is gone.
+    fn tell_unknown(&self, key: &Key, unknown: Vec<String>) {
+        let mut told = self.unknown.lock();
+        if unknown.is_empty() {
+            told.remove(key);
+        } else if told.get(key) != Some(&unknown) {
+            let values = unknown.join(", ");
+            tracing::error!(NodePool = %key.name, values, "nodepool requires values that do not exist, beside others");
+            told.insert(key.clone(), unknown);
+        }
+    }
+}
 
 impl Reconcile for Validation {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Outcome> {
         async move {
-            let Self(context) = self;
+            let context = &self.context;
             let pool = context.cluster.read().node_pools.get(key).map(Arc::clone);
             let Some(pool) = pool.filter(|pool| is_pool_managed(pool, context.provider())) else {
+                self.tell_unknown(key, Vec::new());
                 return Ok(Again::No);
             };
             // Instance types bring labels of their own. Without them the labels of the cloud count. Overlays change
@@ -113,6 +142,7 @@ impl Reconcile for Validation {
                 context.api.patch_status::<NodePool>(key, &change).await?;
             }
             tell_of_budgets(context, &pool, &decided);
+            self.tell_unknown(key, unknown_values_of(&pool, &sets));
             Ok(Again::No)
         }
         .boxed()
@@ -121,7 +151,8 @@ impl Reconcile for Validation {
 
 /// The controller.
 pub(super) fn controller(context: &Context) -> Controller {
-    Wiring::new(NODE_POOL_VALIDATION, 10).listening(context, Validation(context.clone()), super::touch_pool)
+    let validation = Validation { context: context.clone(), unknown: Mutex::default() };
+    Wiring::new(NODE_POOL_VALIDATION, 10).listening(context, validation, super::touch_pool)
 }
 
 #[cfg(test)]

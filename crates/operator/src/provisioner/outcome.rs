@@ -91,7 +91,7 @@ pub(crate) struct Outcome {
     /// Pods that stay pending.
     pub(crate) pending: Vec<Pending>,
     /// Pods that wait for a reservation to be settled; they are looked at again in the next round.
-    pub(crate) deferred: usize,
+    pub(crate) deferred: Vec<Decided>,
     /// Pools that nothing can be launched for, and whether their demand for choice is why.
     pub(crate) unusable: Vec<(Arc<NodePool>, bool)>,
     /// Where the room is that buffers keep.
@@ -124,7 +124,7 @@ pub(crate) fn outcome(
             continue;
         };
         if failure.is_deferred() {
-            outcome.deferred += 1;
+            outcome.deferred.push(decided(snapshot, PodId::at(position)));
             continue;
         }
         let said = match &known {

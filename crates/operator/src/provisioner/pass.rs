@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::conditions::HasConditions;
@@ -12,8 +11,7 @@ use api::names::controllers::PROVISIONER;
 use api::names::events::{FAILED_SCHEDULING, NO_COMPATIBLE_INSTANCE_TYPES};
 use api::names::metrics::{
     PODS_SCHEDULING_DECISION_DURATION, SCHEDULER_IGNORED_PODS, SCHEDULER_PENDING_PODS_BY_ZONE,
-    SCHEDULER_QUEUE_DEPTH, SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNFINISHED_WORK,
-    SCHEDULER_UNSCHEDULABLE_PODS,
+    SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
 };
 use api::names::values::{PROVISIONED, ZONE_FLEXIBLE, ZONE_NONE};
 use api::nodepool::NodePool;
@@ -47,6 +45,7 @@ use crate::capacity_buffer::room::{self, Placement};
 use crate::catalogue::{self, Types};
 use crate::managed::is_pool_managed;
 use crate::text::some;
+use crate::unfinished_work::UnfinishedWork;
 use crate::wiring::Wiring;
 
 /// How long the provisioner waits for claims to be launched before it looks again by itself.
@@ -62,7 +61,7 @@ struct Provisioner {
     batcher: Arc<Batcher>,
     /// A claim has changed, so that there may be nothing to wait for any more.
     launched: Arc<Notify>,
-    passes: AtomicU64,
+    work: UnfinishedWork,
     said: Mutex<Said>,
 }
 
@@ -102,7 +101,12 @@ impl Provisioner {
 
     async fn pass(&self) -> Result<(), Error> {
         let start = Instant::now();
-        let (has_pools, rooms, decided) = self.look_and_decide().await;
+        let looked = self.look_and_decide().await;
+        if looked.is_err() {
+            // Nothing was decided about the batch, and its pods do not wait for their next reminder.
+            self.batcher.trigger("");
+        }
+        let (has_pools, rooms, decided) = looked?;
         let Some((outcome, counted)) = decided else {
             self.keep_rooms(&rooms, &Placement::default()).await;
             return Ok(());
@@ -129,7 +133,7 @@ impl Provisioner {
             return Ok(());
         }
         let start = Instant::now();
-        let (_, _, decided) = self.look_and_decide().await;
+        let (_, _, decided) = self.look_and_decide().await?;
         let Some((mut outcome, counted)) = decided else { return Ok(()) };
         outcome.claims.retain(|claim| claim.full);
         if outcome.claims.is_empty() {
@@ -141,14 +145,14 @@ impl Provisioner {
         self.create_all(&outcome, &counted).await
     }
 
-    /// Finds places for all that needs one, and says whether there are pools at all.
-    async fn look_and_decide(&self) -> (bool, Vec<Room>, Option<(Outcome, Counted)>) {
+    /// Finds places for all that needs one, and says whether there are pools at all. Fails if the cloud does not say in
+    /// time what there is to choose from.
+    async fn look_and_decide(&self) -> Result<(bool, Vec<Room>, Option<(Outcome, Counted)>), Error> {
         let pools = ready_pools(&self.context.cluster.read());
         let has_pools = !pools.is_empty();
-        let types = catalogue::of(&self.context, pools.values()).await;
-        let id = format!("{:x}", self.passes.fetch_add(1, Ordering::Relaxed));
-        let (rooms, decided) = self.decide(pools, types, &id).await;
-        (has_pools, rooms, decided)
+        let types = catalogue::of(&self.context, pools.values()).await?;
+        let (rooms, decided) = self.decide(pools, types).await;
+        Ok((has_pools, rooms, decided))
     }
 
     /// Creates the claims of an outcome.
@@ -182,7 +186,6 @@ impl Provisioner {
         &self,
         pools: BTreeMap<Box<str>, Arc<NodePool>>,
         types: Types,
-        id: &str,
     ) -> (Vec<Room>, Option<(Outcome, Counted)>) {
         let context = self.context.clone();
         let (looked, rooms, counted) = {
@@ -196,13 +199,11 @@ impl Provisioner {
         }
         if looked.snapshot.pods.is_empty() {
             context.metrics.set(&SCHEDULER_UNSCHEDULABLE_PODS, &[PROVISIONER], 0.0);
-            tell_zones(&context.metrics, Zones::default());
+            tell_zones(&context.metrics, PROVISIONER, Zones::default());
             return (rooms, None);
         }
-        let labels = [PROVISIONER, id];
-        context.metrics.remove_where(&SCHEDULER_QUEUE_DEPTH, &[("controller", PROVISIONER)]);
-        context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(looked.snapshot.pods.len()));
-        context.metrics.set(&SCHEDULER_UNFINISHED_WORK, &labels, 0.0);
+        let running = self.work.begin();
+        running.set_queue_depth(looked.snapshot.pods.len());
         let settings = Arc::clone(&context.settings);
         let sets = catalogue::label_sets(context.provider(), types.values().flat_map(|types| types.iter()));
         let seen = context.clone();
@@ -214,10 +215,9 @@ impl Provisioner {
             (zones, decided)
         })
         .await;
-        tell_zones(&context.metrics, zones);
-        context.metrics.remove(&SCHEDULER_UNFINISHED_WORK, &labels);
-        let left = decided.pending.len() + decided.deferred + decided.placement.failed;
-        context.metrics.set(&SCHEDULER_QUEUE_DEPTH, &labels, count(left));
+        tell_zones(&context.metrics, PROVISIONER, zones);
+        let left = decided.pending.len() + decided.deferred.len() + decided.placement.failed;
+        running.set_queue_depth(left);
         (rooms, Some((decided, counted)))
     }
 
@@ -237,11 +237,10 @@ impl Provisioner {
         if ignored.is_empty() {
             return;
         }
-        self.context.cluster.update(|state| {
-            for (pod, _) in &ignored {
-                state.record_unschedulable(pod, now);
-            }
+        let waits: Vec<SignedDuration> = self.context.cluster.update(|state| {
+            ignored.iter().filter_map(|(pod, _)| state.record_unschedulable(pod, now)).collect()
         });
+        self.measure_waits(&waits);
         for (pod, reason) in ignored {
             let known = self.context.cluster.read().pods.get(&pod).map(Arc::clone);
             let Some(known) = known else { continue };
@@ -264,6 +263,9 @@ impl Provisioner {
 
     /// Tells operators which pods stay pending, and why.
     fn log_pending(outcome: &Outcome) {
+        for pod in &outcome.deferred {
+            tracing::debug!(Pod = %pod.key, "pod waits for a reservation, to be looked at again");
+        }
         for Pending { pod, why, error, unsupported } in &outcome.pending {
             if *unsupported {
                 tracing::info!(Pod = %pod.key, error = %error, why = %why, "could not schedule pod");
@@ -339,19 +341,24 @@ impl Provisioner {
             }
             waits
         });
+        self.measure_waits(&waits);
+    }
+
+    /// How long pods have waited for the first decision about them.
+    fn measure_waits(&self, waits: &[SignedDuration]) {
         for wait in waits {
             self.context.metrics.observe(&PODS_SCHEDULING_DECISION_DURATION, &[], wait.as_secs_f64());
         }
     }
 }
 
-/// Tells in which zones pods must be.
-fn tell_zones(metrics: &Registry, zones: Zones) {
+/// Tells in which zones the pods must be that a controller finds pending.
+pub(crate) fn tell_zones(metrics: &Registry, controller: &'static str, zones: Zones) {
     let named = zones.by_zone.into_iter().map(|(zone, pods)| (zone.into(), pods));
     let others = [(ZONE_FLEXIBLE.to_owned(), zones.flexible), (ZONE_NONE.to_owned(), zones.nowhere)];
     let all = named.chain(others.into_iter().filter(|(_, pods)| *pods > 0));
-    let series = all.map(|(zone, pods)| (vec![PROVISIONER.to_owned(), zone], count(pods)));
-    metrics.replace(&SCHEDULER_PENDING_PODS_BY_ZONE, PROVISIONER, series);
+    let series = all.map(|(zone, pods)| (vec![controller.to_owned(), zone], count(pods)));
+    metrics.replace(&SCHEDULER_PENDING_PODS_BY_ZONE, controller, series);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
@@ -411,8 +418,8 @@ pub(super) fn controller(context: &Context, batcher: &Arc<Batcher>) -> Controlle
     let queue = Arc::new(Queue::new(Backoff::millis(5, 10_000)));
     queue.add(Key::cluster(PROVISIONER));
     let batcher = Arc::clone(batcher);
-    let passes = AtomicU64::new(0);
+    let work = UnfinishedWork::new(PROVISIONER, &context.metrics);
     let said = Mutex::default();
-    let provisioner = Provisioner { context: context.clone(), batcher, launched, passes, said };
+    let provisioner = Provisioner { context: context.clone(), batcher, launched, work, said };
     Wiring::new(PROVISIONER, 1).on(queue, Arc::new(provisioner))
 }

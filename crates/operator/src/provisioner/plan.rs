@@ -18,7 +18,8 @@ pub fn snapshot(
     settings: &Settings,
     now: Timestamp,
 ) -> Built {
-    let options = snapshot_options(state.provider(), types, rooms, settings);
+    let mut options = snapshot_options(state.provider(), types, rooms, settings);
+    options.unsupported_volumes = state.unsupported_volumes().clone();
     snapshot::build(state, &options, now)
 }
 

@@ -7,7 +7,10 @@ use api::names::metrics::{
     SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
 };
 use cluster::state::Key;
+use runtime::Settings;
+use runtime::settings::MinValuesPolicy;
 use serde_json::{Value, json};
+use testkit::World;
 
 use crate::testing::{NODE_POOL, Operated, merge};
 
@@ -155,6 +158,38 @@ fn a_pod_that_asks_for_what_cannot_be_is_ignored_and_told() {
     );
     assert!(told(&cluster, "other").is_empty());
     assert_eq!(cluster.context.metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(2.0));
+    // To leave a pod alone is a decision, and each pod is first decided about once.
+    assert_eq!(cluster.context.metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]), Some(2.0));
+}
+
+#[test]
+fn a_pod_with_a_volume_that_the_cloud_does_not_support_is_ignored_and_told() {
+    let mut cluster = cluster();
+    for class in ["odd.example.com", "usual.example.com"] {
+        let name = class.split('.').next().unwrap();
+        cluster.apply(
+            &json!({
+                "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+                "provisioner": class, "volumeBindingMode": "WaitForFirstConsumer",
+            })
+            .to_string(),
+        );
+        cluster.apply(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "storageClassName": name, "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }).to_string());
+        let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": name}}]);
+        cluster.apply(&pod(name, "1", &json!({"spec": {"volumes": volumes}})));
+    }
+    run(&mut cluster, 15);
+    let odd = told(&cluster, "odd");
+    assert!(odd[0].starts_with("FailedScheduling: ") && odd[0].contains("odd.example.com"), "{odd:?}");
+    assert_eq!(cluster.context.metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(1.0));
+    assert_eq!(cluster.claims().len(), 1);
+    assert!(told(&cluster, "usual")[0].starts_with("Nominated: "));
 }
 
 #[test]
@@ -170,9 +205,50 @@ fn pools_that_are_not_ready_get_no_nodes() {
         "FailedScheduling: Failed to schedule pod, NodePool default: it is not ready: NodeClass not found on cluster; \
          kubectl describe nodepool default shows its conditions"
     );
+    // That nothing can be done for a pod is a decision, too.
+    let decisions = cluster.context.metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]);
+    assert_eq!(decisions, Some(1.0));
     cluster.apply(crate::testing::NODE_CLASS);
     run(&mut cluster, 15);
     assert_eq!(cluster.claims().len(), 1);
+    let decisions = cluster.context.metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]);
+    assert_eq!(decisions, Some(1.0), "the first decision about a pod counts");
+}
+
+#[test]
+fn a_pod_that_asks_for_a_restricted_label_is_counted_and_timed_once() {
+    let mut cluster = cluster();
+    cluster.apply(&pod("wrong", "1", &json!({"spec": {"nodeSelector": {"karpenter.sh/nope": "x"}}})));
+    run(&mut cluster, 30);
+    assert_eq!(cluster.claims().len(), 0);
+    let metrics = &cluster.context.metrics;
+    assert_eq!(metrics.value(&SCHEDULER_IGNORED_PODS, &[]), Some(1.0));
+    assert_eq!(metrics.value(&PODS_SCHEDULING_DECISION_DURATION, &[]), Some(1.0));
+    let record = cluster.context.cluster.read().pod_record(&Key::new("default", "wrong")).cloned().unwrap();
+    assert!(record.schedulable.is_none() && record.claim.is_none());
+}
+
+#[test]
+fn a_claim_that_demands_less_choice_than_its_pool_is_counted_as_relaxed() {
+    let settings = Settings { min_values_policy: MinValuesPolicy::BestEffort, ..Settings::default() };
+    let mut cluster = Operated::with(World::new(1), settings, |context| {
+        let mut all = super::controllers(context);
+        all.extend(crate::node_pool::controllers(context));
+        all
+    });
+    let demand = json!([{"key": "topology.kubernetes.io/zone", "operator": "Exists", "minValues": 40}]);
+    cluster.apply(NODE_POOL);
+    let change = json!({"spec": {"template": {"spec": {"requirements": demand}}}});
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &change);
+    run(&mut cluster, 1);
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 5);
+    let claims = cluster.claims();
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0]["metadata"]["annotations"]["karpenter.sh/nodeclaim-min-values-relaxed"], "true");
+    let created =
+        |relaxed| cluster.context.metrics.value(&NODECLAIMS_CREATED, &["provisioned", "default", relaxed]);
+    assert_eq!((created("true"), created("false")), (Some(1.0), None));
 }
 
 #[test]
@@ -215,6 +291,34 @@ fn a_cloud_that_does_not_answer_is_asked_again() {
     *cluster.cloud.types_error.lock() = None;
     run(&mut cluster, 15);
     assert_eq!(cluster.claims().len(), 1);
+}
+
+#[test]
+fn pods_do_not_go_to_a_pool_of_less_weight_because_the_cloud_is_late() {
+    let mut cluster = cluster();
+    let light = NODE_POOL.replace("name: default}\nspec:", "name: light}\nspec:");
+    cluster.apply(&light);
+    cluster.patch("/apis/karpenter.sh/v1/nodepools/default", &json!({"spec": {"weight": 10}}));
+    *cluster.cloud.broken_pool.lock() = Some("default".to_owned());
+    *cluster.cloud.types_error.lock() = Some(cloud::Error::Timeout("no answer".to_owned()));
+    cluster.apply(&pod("a", "1", &json!({})));
+    run(&mut cluster, 12);
+    assert_eq!(cluster.claims().len(), 0);
+    *cluster.cloud.types_error.lock() = None;
+    // Nobody waits for the reminder of the pod.
+    run(&mut cluster, 12);
+    let claims = cluster.claims();
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0]["metadata"]["labels"]["karpenter.sh/nodepool"], "default");
+    // What cannot be had for another reason hides nothing.
+    let name = launch(&cluster, &claims[0]);
+    *cluster.cloud.types_error.lock() = Some(cloud::Error::Other("broken".to_owned()));
+    cluster.apply(&pod("b", "8", &json!({})));
+    run(&mut cluster, 12);
+    let others: Vec<Value> =
+        cluster.claims().into_iter().filter(|it| it["metadata"]["name"] != *name).collect();
+    assert_eq!(others.len(), 1);
+    assert_eq!(others[0]["metadata"]["labels"]["karpenter.sh/nodepool"], "light");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use api::nodepool::NodePool;
 use api::provider::Provider;
 use cloud::{CloudProvider, Error, Instance, RepairPolicy};
 use cluster::instance_types::{InstanceType, kwok};
+use cluster::volumes::Unsupported;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -73,6 +74,10 @@ impl CloudProvider for FakeCloud {
 
     fn drift<'a>(&'a self, _: &'a NodeClaim) -> BoxFuture<'a, Result<Option<String>, Error>> {
         async { Ok(self.drift.lock().clone()) }.boxed()
+    }
+
+    fn unsupported_volumes(&self) -> Unsupported {
+        Unsupported { provisioners: ["odd.example.com".into()].into(), ..Unsupported::default() }
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

@@ -7,11 +7,13 @@ use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// Keeps what is logged on this thread, as long as it lives.
 pub(crate) struct Logged {
     lines: Arc<Mutex<Vec<String>>>,
+    /// With one subscriber alone, a line that another thread without any comes to first is switched off for all.
+    _second: Dispatch,
     _guard: DefaultGuard,
 }
 
@@ -19,8 +21,9 @@ impl Logged {
     /// Keeps what is logged from now on.
     pub(crate) fn start() -> Self {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let second = Dispatch::new(Lines(Arc::clone(&lines)));
         let guard = tracing::subscriber::set_default(Lines(Arc::clone(&lines)));
-        Self { lines, _guard: guard }
+        Self { lines, _second: second, _guard: guard }
     }
 
     /// The lines that contain a text.

@@ -99,6 +99,10 @@ fn many_nodes_go_at_the_same_time() {
     world.pass(10);
     assert!(names.iter().all(|name| world.is_claim_gone(name)));
     assert_eq!(world.cloud.running(), 0);
+    // Every pod was evicted, none simply vanished with its node.
+    let evicted = world.events("Evicted");
+    let is_evicted = |name: &String| evicted.iter().any(|told| told.starts_with(&format!("p-{name}: ")));
+    assert!(names.iter().all(is_evicted), "{evicted:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use cluster::state::Key;
 use runtime::{Again, Settings};
 use serde_json::{Value, json};
 
+use crate::log::Logged;
 use crate::support::{FakeCloud, FakeHook, Operated};
 
 /// A claim of another cloud.
@@ -220,4 +221,16 @@ fn a_node_waits_for_the_drivers_of_its_devices_unless_devices_are_ignored() {
     });
     world.apply(&slice.to_string());
     world.until_initialized("a");
+}
+
+#[test]
+fn the_log_tells_what_pods_can_have_of_a_node() {
+    let logged = Logged::start();
+    let mut world = Operated::start();
+    world.add_node("a", &json!({}));
+    for message in ["launched nodeclaim", "initialized nodeclaim"] {
+        let lines = logged.with(message);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("NodeClaim=a") && lines[0].contains("allocatable={\"cpu\":"), "{lines:?}");
+    }
 }

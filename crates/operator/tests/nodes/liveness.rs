@@ -1,11 +1,14 @@
 //! 16.22: liveness of NodeClaims, and what it says about their pool.
 
+use std::time::Duration;
+
 use api::names::metrics::NODECLAIMS_DISRUPTED;
 use cloud::Error;
 use embedded::faults::{Fault, Rule};
 use serde_json::json;
+use testkit::World;
 
-use crate::support::Operated;
+use crate::support::{FakeCloud, Operated};
 
 #[test]
 fn a_claim_whose_node_never_joins_is_given_up_after_fifteen_minutes() {
@@ -30,6 +33,22 @@ fn a_claim_that_cannot_be_launched_is_given_up_after_five_minutes() {
     world.pass(60);
     assert!(world.is_claim_gone("a"));
     assert_eq!(world.cloud.terminations(), 0, "there is nothing to terminate");
+    assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &["launch_timeout", "pool", "", "", "graceful"]), 1);
+}
+
+#[test]
+fn a_cloud_can_give_launches_more_time() {
+    let cloud = FakeCloud::default();
+    *cloud.launch_timeout.lock() = Some(Duration::from_mins(10));
+    let mut world = Operated::with(World::new(1), cloud);
+    world.cloud.create_failures.lock().extend(vec![Error::Other("broken".to_owned()); 100]);
+    world.add_claim("a", &json!({}));
+    world.pass(10 * 60 - 5);
+    assert!(!world.is_claim_gone("a"));
+    // As long as it has time, others wait for it.
+    assert!(!world.context.cluster.read().is_synced(world.context.now()));
+    world.pass(65);
+    assert!(world.is_claim_gone("a"));
     assert_eq!(world.metric(&NODECLAIMS_DISRUPTED, &["launch_timeout", "pool", "", "", "graceful"]), 1);
 }
 

@@ -7,6 +7,8 @@ mod finalize;
 mod health;
 mod launch;
 mod liveness;
+#[path = "../../src/testing/log.rs"]
+mod log;
 mod others;
 mod reboot;
 mod registration;

@@ -101,6 +101,20 @@ fn a_claim_without_a_node_waits_and_one_with_two_is_broken() {
 }
 
 #[test]
+fn hooks_are_asked_all_at_once() {
+    let hooks = [FakeHook::pending("first"), FakeHook::pending("second"), FakeHook::pending("third")];
+    for hook in &hooks {
+        hook.say(Ok(Again::No));
+        *hook.takes.lock() = std::time::Duration::from_secs(20);
+    }
+    let mut world = Operated::with(World::new(1), FakeCloud::with_hooks(&hooks));
+    world.add_claim("a", &json!({}));
+    // One after the other they would take a minute.
+    world.pass(35);
+    assert_eq!(world.condition("a", "Registered"), "True");
+}
+
+#[test]
 fn registration_waits_for_all_hooks() {
     let hooks = [FakeHook::pending("first"), FakeHook::pending("second"), FakeHook::pending("third")];
     hooks[2].say(Ok(Again::No));

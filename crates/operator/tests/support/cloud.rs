@@ -57,6 +57,8 @@ pub struct FakeCloud {
     pub reboots: Mutex<Vec<String>>,
     /// Whether instances that are to boot again do not.
     pub boots_fail: AtomicBool,
+    /// How long launches may take, if not as long as usual.
+    pub launch_timeout: Mutex<Option<Duration>>,
     /// When nodes count as broken.
     pub policies: Mutex<Vec<RepairPolicy>>,
     /// Put over the Nodes that instances become.
@@ -84,13 +86,15 @@ pub struct FakeHook {
     pub labels: Arc<Mutex<BTreeMap<String, String>>>,
     /// To write to claims.
     pub api: Arc<Mutex<Option<Api>>>,
+    /// How long it takes to answer.
+    pub takes: Arc<Mutex<Duration>>,
 }
 
 impl FakeHook {
     /// A hook that is pending.
     pub fn pending(name: &'static str) -> Self {
         let answer = Arc::new(Mutex::new(Ok(Again::secs(5))));
-        Self { name, answer, labels: Arc::default(), api: Arc::default() }
+        Self { name, answer, labels: Arc::default(), api: Arc::default(), takes: Arc::default() }
     }
 
     /// Changes what it says.
@@ -106,6 +110,8 @@ impl RegistrationHook for FakeHook {
 
     fn registered<'a>(&'a self, claim: &'a NodeClaim) -> BoxFuture<'a, Result<Again, Error>> {
         async move {
+            let takes = *self.takes.lock();
+            tokio::time::sleep(takes).await;
             let labels = self.labels.lock().clone();
             let known = claim.metadata.labels.clone().unwrap_or_default();
             let api = self.api.lock().clone();
@@ -284,6 +290,10 @@ impl CloudProvider for FakeCloud {
 
     fn drift<'a>(&'a self, _: &'a NodeClaim) -> BoxFuture<'a, Result<Option<String>, Error>> {
         async { Ok(None) }.boxed()
+    }
+
+    fn launch_timeout(&self) -> Duration {
+        self.launch_timeout.lock().unwrap_or(Duration::from_mins(5))
     }
 
     fn repair_policies(&self) -> Vec<RepairPolicy> {

@@ -15,7 +15,7 @@ use units::Resources;
 use crate::choose::Choice;
 
 /// What provider IDs begin with.
-pub const SCHEME: &str = "kwok://";
+pub const SCHEME: &str = api::names::process::KWOK_PROVIDER_ID;
 /// Marks objects as simulated.
 const FAKE: &str = "fake";
 /// Which deployment of KWOK keeps the nodes, if there are several.

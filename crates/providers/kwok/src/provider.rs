@@ -257,8 +257,8 @@ pub fn repair_policies() -> Vec<RepairPolicy> {
     vec![
         policy("Ready", "False", "", 600, 0, RepairAction::Replace),
         policy("Ready", "Unknown", ".*", 600, 0, RepairAction::Replace),
-        policy("KWOKUnhealthy", "True", ".*", 30, 45, RepairAction::Replace),
-        policy("KWOKRebootRequired", "True", ".*", 30, 60, RepairAction::Reboot),
+        policy(conditions::node::KWOK_UNHEALTHY, "True", ".*", 30, 45, RepairAction::Replace),
+        policy(conditions::node::KWOK_REBOOT_REQUIRED, "True", ".*", 30, 60, RepairAction::Reboot),
     ]
 }
 

@@ -50,12 +50,10 @@ fn settings(values: &Values, own: &'static [Flag]) -> Result<Settings, SettingsE
         kube_client_qps: rate(values, &flags::KUBE_CLIENT_QPS, ZERO_QPS),
         kube_client_burst: rate(values, &flags::KUBE_CLIENT_BURST, ZERO_BURST),
         enable_profiling: values.switch(&flags::ENABLE_PROFILING),
-        disable_controller_warmup: values.switch(&flags::DISABLE_CONTROLLER_WARMUP),
         disable_leader_election: values.switch(&flags::DISABLE_LEADER_ELECTION),
         disable_cluster_state_observability: values.switch(&flags::DISABLE_CLUSTER_STATE_OBSERVABILITY),
         leader_election_name: values.text(&flags::LEADER_ELECTION_NAME).to_owned(),
         leader_election_namespace: values.text(&flags::LEADER_ELECTION_NAMESPACE).to_owned(),
-        memory_limit: values.integer(&flags::MEMORY_LIMIT),
         cpu_requests: values.integer(&flags::CPU_REQUESTS),
         batch_max_duration: values.duration(&flags::BATCH_MAX_DURATION),
         batch_idle_duration: values.duration(&flags::BATCH_IDLE_DURATION),
@@ -145,7 +143,6 @@ mod tests {
         let settings = run(&arguments, &variables);
         assert_eq!((settings.metrics_port, settings.health_probe_port), (16, 2));
         assert!(settings.enable_profiling && settings.disable_leader_election);
-        assert!(!settings.disable_controller_warmup);
         assert_eq!(settings.batch_max_duration, Duration::from_secs(90));
         assert_eq!((settings.kube_client_qps, settings.cpu_requests), (u32::MAX, -5));
         assert_eq!(settings.of_provider(&flags::kwok::INSTANCE_TYPES_FILE_PATH), "types.json");

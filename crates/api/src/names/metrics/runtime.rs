@@ -18,13 +18,8 @@ metrics! {
     RECONCILES = "controller_runtime_reconcile_total", Counter, ["controller", "result"], Undeclared;
     /// Reconciliations that failed.
     RECONCILE_ERRORS = "controller_runtime_reconcile_errors_total", Counter, ["controller"], Undeclared;
-    /// Reconciliations that failed and are not repeated.
-    TERMINAL_RECONCILE_ERRORS = "controller_runtime_terminal_reconcile_errors_total", Counter,
-        ["controller"], Undeclared;
     /// Reconciliations that panicked.
     RECONCILE_PANICS = "controller_runtime_reconcile_panics_total", Counter, ["controller"], Undeclared;
-    /// Reconciliations that took too long.
-    RECONCILE_TIMEOUTS = "controller_runtime_reconcile_timeouts_total", Counter, ["controller"], Undeclared;
     /// Seconds that reconciliations took.
     RECONCILE_TIME = "controller_runtime_reconcile_time_seconds", Histogram(RECONCILE_BUCKETS),
         ["controller"], Undeclared;

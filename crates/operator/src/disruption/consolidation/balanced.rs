@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::names::events::CONSOLIDATION_APPROVED;
 use api::names::metrics::{CONSOLIDATION_MOVES, CONSOLIDATION_SCORE};
+use api::names::values::{APPROVED, REJECTED};
 use api::nodepool::ConsolidationPolicy;
 use cluster::costs::{self, Costs};
 use runtime::events::About;
@@ -185,7 +186,7 @@ pub(super) fn moves(all: &[Candidate], chosen: &[usize], savings: f64, totals: &
 }
 
 const fn decision(is_approved: bool) -> &'static str {
-    if is_approved { "approved" } else { "rejected" }
+    if is_approved { APPROVED } else { REJECTED }
 }
 
 const fn policy(policy: ConsolidationPolicy) -> &'static str {

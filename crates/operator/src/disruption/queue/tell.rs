@@ -71,19 +71,19 @@ pub(super) fn terminating(context: &Context, command: &Command, candidate: &Cand
 fn disrupted(context: &Context, command: &Command, candidate: &Candidate) {
     let claim = &candidate.claim;
     let capacity_type = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::CAPACITY_TYPE));
-    let mode = match candidate.drain_bound {
-        Some(bound) if bound.as_nanos() <= 0 => values::FORCEFUL,
-        Some(_) => values::EVENTUAL,
-        None => termination_mode(claim),
-    };
     let labels = [
         command.reason.lower(),
         candidate.pool_name(),
         capacity_type.map_or("", String::as_str),
         consolidation_policy(command.reason, candidate),
-        mode,
+        termination_mode(claim),
     ];
     context.metrics.add(&NODECLAIMS_DISRUPTED, &labels, 1.0);
+    let mode = match candidate.drain_bound {
+        Some(bound) if bound.as_nanos() <= 0 => values::FORCEFUL,
+        Some(_) => values::EVENTUAL,
+        None => termination_mode(claim),
+    };
     repair::count(context, candidate, mode);
     #[expect(clippy::cast_precision_loss, reason = "nobody has that many pods")]
     context.metrics.add(&PODS_DISRUPTION_INITIATED, &labels, candidate.pods.len() as f64);

@@ -169,10 +169,11 @@ impl Run {
             let validate =
                 |method: &dyn Method| method.validate(&scene, command, view.candidates, &mut budgets);
             let validated = caught(&*method, validate);
-            (validated, scene.take_unplaced())
+            (validated, scene.take_simulated())
         });
-        let (validated, unplaced) = validated.await;
-        self.tell_simulated(unplaced, start.elapsed());
+        let running = self.work.begin();
+        let (validated, simulated) = validated.await;
+        self.tell_simulated(&running, simulated, start.elapsed());
         validated
     }
 

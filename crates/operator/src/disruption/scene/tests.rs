@@ -277,3 +277,39 @@ fn pods_of_a_node_that_cannot_be_understood_have_no_place() {
     // Where nothing needs a place, there is nothing to understand.
     assert!(without(&cluster(&[], &strange), &["n1"], &Ask::default()).is_complete());
 }
+
+/// A volume of one host, and the claim of a pod for it.
+fn disk_of_host(kind: &str, host: &str) -> [Value; 2] {
+    let hosts = json!([{"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}]);
+    let mut volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"},
+        "spec": {
+            "claimRef": {"namespace": "default", "name": "data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": hosts}]}},
+        },
+    });
+    volume["spec"][kind] = json!({"path": "/data", "driver": "example.com/disk", "volumeHandle": "disk"});
+    let bound = json!({"pv.kubernetes.io/bind-completed": "yes"});
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default", "annotations": bound},
+        "spec": {"volumeName": "disk"}, "status": {"phase": "Bound"},
+    });
+    [volume, claim]
+}
+
+#[test]
+fn the_host_of_a_local_disk_does_not_keep_its_node_from_being_replaced() {
+    for (kind, is_movable) in [("local", true), ("hostPath", true), ("csi", false)] {
+        let mut user = pod("user", "n1", "1");
+        let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+        merge(&mut user, &json!({"spec": {"volumes": volumes}}));
+        let mut more = disk_of_host(kind, "n1").to_vec();
+        more.push(user);
+        let simulated = without(&cluster(&[("n1", &[]), ("n2", &[])], &more), &["n1"], &Ask::default());
+        assert_eq!(simulated.is_complete(), is_movable, "{kind}: {simulated:?}");
+        if is_movable {
+            assert_eq!(places(&simulated), (0, vec!["n2: user".to_owned()]), "{kind}");
+        }
+    }
+}

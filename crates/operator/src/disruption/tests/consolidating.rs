@@ -2,8 +2,8 @@
 
 use api::names::metrics::{
     DISRUPTION_COVERAGE, DISRUPTION_DECISIONS, DISRUPTION_ELIGIBLE_NODES, DISRUPTION_FAILED_VALIDATIONS,
-    DISRUPTION_QUEUE_FAILURES, NODECLAIMS_DISRUPTED, SCHEDULER_SCHEDULING_DURATION,
-    SCHEDULER_UNSCHEDULABLE_PODS,
+    DISRUPTION_QUEUE_FAILURES, NODECLAIMS_DISRUPTED, SCHEDULER_PENDING_PODS_BY_ZONE,
+    SCHEDULER_SCHEDULING_DURATION, SCHEDULER_UNSCHEDULABLE_PODS,
 };
 
 use super::cluster::{CLAIMS, add_node, cluster, is_tainted, pod_asking, run};
@@ -82,6 +82,13 @@ fn what_is_simulated_is_measured_as_it_is_for_pods_that_wait() {
     let (decided, pods) = measured(&cluster);
     // For several nodes, and for single ones.
     assert_eq!((decided, pods), (Some(2.0), Some(1.0)));
+    let page = cluster.block_on(async { cluster.context.metrics.page() });
+    let depths = page.lines().filter(|line| {
+        line.starts_with("karpenter_scheduler_queue_depth{controller=\"disruption\",") && line.ends_with(" 1")
+    });
+    assert_eq!(depths.count(), 1, "{page}");
+    let zones = cluster.context.metrics.value(&SCHEDULER_PENDING_PODS_BY_ZONE, &["disruption", "flexible"]);
+    assert_eq!(zones, Some(1.0));
     run(&mut cluster, 4);
     let (validated, _) = measured(&cluster);
     assert!(validated >= Some(3.0), "{validated:?}");

@@ -10,8 +10,6 @@ use jiff::Timestamp;
 
 use super::launch::age;
 
-/// How long the launch may take.
-pub(super) const LAUNCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long the node may take to join the cluster.
 const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(15);
 
@@ -52,6 +50,7 @@ pub(super) fn decide(claim: &NodeClaim, launch_timeout: Duration, now: Timestamp
 mod tests {
     use api::conditions::Conditions;
     use api::shared::ConditionStatus;
+    use cluster::state::LAUNCH_TIMEOUT;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
@@ -71,7 +70,7 @@ mod tests {
 
     #[track_caller]
     fn check(claim: &NodeClaim, second: i64, expected: &Liveness) {
-        assert_eq!(decide(claim, LAUNCH_TIMEOUT, at(second)), *expected, "at {second}");
+        assert_eq!(decide(claim, LAUNCH_TIMEOUT.unsigned_abs(), at(second)), *expected, "at {second}");
     }
 
     #[test]
