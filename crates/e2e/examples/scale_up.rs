@@ -117,7 +117,9 @@ fn main() -> Result<()> {
         "| controller | last pod exists | all run | processor time | memory at most | nodes | $/h |\n\
          |---|---|---|---|---|---|---|"
     );
-    ups.iter().for_each(|(name, up)| up.print(name));
+    for (name, up) in &ups {
+        up.print(name);
+    }
     if runs > 1 {
         for controller in &controllers {
             let name = controller.split('=').next().unwrap_or_default();
