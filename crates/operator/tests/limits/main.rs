@@ -167,7 +167,7 @@ impl Played {
         self.run(300);
         let condition = self.ledger.condition();
         let before: BTreeSet<String> = condition.iter().map(|(name, ..)| name.clone()).collect();
-        let expected = self.planned();
+        let (expected, waiting) = (self.planned(), self.waiting());
         for _ in 0..40 {
             self.run(100);
             if self.ledger.condition() != condition {
@@ -177,7 +177,8 @@ impl Played {
         self.run(100);
         let same = self.ledger.condition();
         let is_old = |it: &&(String, bool, bool)| before.contains(&it.0);
-        if same.iter().filter(is_old).ne(condition.iter()) {
+        // The scheduler may have found room for other pods than the plan meant it for.
+        if same.iter().filter(is_old).ne(condition.iter()) || self.waiting() != waiting {
             return;
         }
         let decided = self.decided(&before);
@@ -188,6 +189,12 @@ impl Played {
         }
         *self.ledger.counts.entry("plans compared").or_default() += 1;
         *self.ledger.counts.entry("nodes compared").or_default() += decided.len();
+    }
+
+    /// The pods that have no node.
+    fn waiting(&self) -> BTreeSet<String> {
+        let pods = self.world.pods().into_iter().filter(|pod| pod["spec"]["nodeName"].is_null());
+        pods.map(|pod| text(&pod["metadata"]["name"])).collect()
     }
 
     /// The nodes that a plan has: pool, types and pods of each.
