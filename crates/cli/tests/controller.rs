@@ -24,6 +24,8 @@ fn said(arguments: &[&str], variables: &[(&str, &str)]) -> String {
         .env_clear()
         .env("HOME", home.path())
         .env("AWS_EC2_METADATA_DISABLED", "true")
+        // Tests run side by side.
+        .envs([("METRICS_PORT", "0"), ("HEALTH_PROBE_PORT", "0")])
         .envs(variables.iter().copied())
         .output()
         .expect("it runs");

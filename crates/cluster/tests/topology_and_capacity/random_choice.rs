@@ -1,4 +1,6 @@
 //! Random pools with reservations and `minValues`: the API server takes every NodeClaim that is planned for them.
+//!
+//! With `PLANNED_CLAIMS=FILE` they are written to a file, for `kubectl create --dry-run=server --filename=FILE`.
 
 use api::labels::LabelSets;
 use api::provider::Provider;
@@ -110,9 +112,11 @@ fn every_claim_of_random_pools_has_as_many_values_as_it_demands() {
     let sets = LabelSets::for_provider(Provider::Aws);
     // Claims that hold a reservation and must have a choice of types, and all others.
     let (mut reserved, mut others) = (0, 0);
+    let mut planned = Vec::new();
     for seed in 0..POOLS {
         let round = world(&mut Random(seed)).plan();
         for claim in &round.claims {
+            planned.push(claim.clone());
             let requirements: Vec<Requirement> =
                 serde_json::from_value(claim["spec"]["requirements"].clone())
                     .unwrap_or_else(|error| panic!("seed {seed}: {error} in {claim:#}"));
@@ -133,4 +137,8 @@ fn every_claim_of_random_pools_has_as_many_values_as_it_demands() {
         }
     }
     assert!(reserved > 20 && others > 20, "{reserved} reserved, {others} others");
+    if let Some(path) = std::env::var_os("PLANNED_CLAIMS") {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": planned});
+        std::fs::write(path, list.to_string()).expect("the file can be written");
+    }
 }
