@@ -116,7 +116,9 @@ fn every_claim_of_random_pools_has_as_many_values_as_it_demands() {
     for seed in 0..POOLS {
         let round = world(&mut Random(seed)).plan();
         for claim in &round.claims {
-            planned.push(claim.clone());
+            let mut object = claim.clone();
+            (object["apiVersion"], object["kind"]) = ("karpenter.sh/v1".into(), "NodeClaim".into());
+            planned.push(object);
             let requirements: Vec<Requirement> =
                 serde_json::from_value(claim["spec"]["requirements"].clone())
                     .unwrap_or_else(|error| panic!("seed {seed}: {error} in {claim:#}"));
