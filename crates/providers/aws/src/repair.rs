@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::names::conditions::{READY, node};
 use cloud::{RepairAction, RepairPolicy};
 
 /// How long most conditions may hold.
@@ -28,16 +29,16 @@ pub fn policies() -> Vec<RepairPolicy> {
         reason_pattern,
         termination_grace_period: AT_ONCE,
         priority: 50,
-        ..policy("Ready", status, PATIENCE)
+        ..policy(READY, status, PATIENCE)
     };
     vec![
         unreachable("False", ""),
         unreachable("Unknown", ANY_REASON),
-        policy("AcceleratedHardwareReady", "False", DEVICE_PATIENCE),
-        policy("StorageReady", "False", PATIENCE),
-        policy("NetworkingReady", "False", PATIENCE),
-        policy("KernelReady", "False", PATIENCE),
-        policy("ContainerRuntimeReady", "False", PATIENCE),
+        policy(node::ACCELERATED_HARDWARE_READY, "False", DEVICE_PATIENCE),
+        policy(node::STORAGE_READY, "False", PATIENCE),
+        policy(node::NETWORKING_READY, "False", PATIENCE),
+        policy(node::KERNEL_READY, "False", PATIENCE),
+        policy(node::CONTAINER_RUNTIME_READY, "False", PATIENCE),
     ]
 }
 
