@@ -168,7 +168,8 @@ impl Played {
         let condition = self.ledger.condition();
         let before: BTreeSet<String> = condition.iter().map(|(name, ..)| name.clone()).collect();
         let (expected, waiting) = (self.planned(), self.waiting());
-        for _ in 0..40 {
+        // Pods that found no room before are looked at again within ten seconds.
+        for _ in 0..120 {
             self.run(100);
             if self.ledger.condition() != condition {
                 break;

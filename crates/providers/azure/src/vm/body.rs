@@ -59,7 +59,7 @@ pub fn virtual_machine(launch: &Launch<'_>, start: &Start<'_>) -> VirtualMachine
         priority: Some(choice.priority().to_owned()),
         eviction_policy: choice.is_spot().then(|| DELETE.to_owned()),
         // As much as a machine on demand: whoever pays less is evicted when prices rise.
-        billing_profile: choice.is_spot().then_some(BillingProfile { max_price: Some(-1.0) }),
+        billing_profile: choice.is_spot().then_some(BillingProfile { max_price: Some((-1).into()) }),
         security_profile: security_profile(&launch.class),
         additional_capabilities: choice
             .ultra_ssd
@@ -239,7 +239,7 @@ mod tests {
         let properties = body(&fixture)["properties"].clone();
         assert_eq!(properties["priority"], "Spot");
         assert_eq!(properties["evictionPolicy"], "Delete");
-        assert_eq!(properties["billingProfile"], json!({"maxPrice": -1.0}));
+        assert_eq!(properties["billingProfile"], json!({"maxPrice": -1}));
         let properties = body(&Fixture::default())["properties"].clone();
         assert!(properties.get("evictionPolicy").is_none() && properties.get("billingProfile").is_none());
     }

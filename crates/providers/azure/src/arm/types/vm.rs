@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{SubResource, hidden};
 
@@ -300,7 +300,7 @@ pub struct SshPublicKey {
 pub struct BillingProfile {
     /// The most per hour; −1 is the price of on-demand machines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_price: Option<f64>,
+    pub max_price: Option<Number>,
 }
 
 /// How a virtual machine is protected.
