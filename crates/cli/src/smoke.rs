@@ -179,7 +179,7 @@ impl Test<'_> {
             && self.step("NodePool created and ready", Self::create_pool).await
             && self.step("pods created", Self::create_pods).await
         {
-            let came = self.step("both pods run on nodes of their own", Self::until_running).await;
+            let came = self.step("both pods run, their nodes are initialized", Self::until_running).await;
             self.report.nodes = self.nodes().await.unwrap_or_default();
             if !came {
                 self.report.hints = self.hints().await;
@@ -246,7 +246,7 @@ impl Test<'_> {
     }
 
     async fn until_running(smoke: &Smoke, objects: &Objects, args: &Args) -> Result<()> {
-        until(args, "not all pods run", async || {
+        until(args, "not all pods run on initialized nodes", async || {
             let pods = objects.of_test(&pods(&smoke.namespace), &smoke.name).await?;
             if let Some(failed) = pods.iter().find(|pod| pod["status"]["phase"] == "Failed") {
                 bail!(
@@ -256,7 +256,9 @@ impl Test<'_> {
                 );
             }
             let running = pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count();
-            Ok(running == CAPACITY_TYPES.len())
+            let claims = objects.of_test(NODE_CLAIMS, &smoke.name).await?;
+            let initialized = claims.iter().filter(|claim| is_true(claim, "Initialized")).count();
+            Ok(running == CAPACITY_TYPES.len() && initialized == CAPACITY_TYPES.len())
         })
         .await
     }
