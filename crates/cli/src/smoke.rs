@@ -156,7 +156,6 @@ async fn test(args: &Args, smoke: Smoke, started: Timestamp) -> Result<Report> {
         started: started.to_string(),
         steps: Vec::new(),
         nodes: Vec::new(),
-        left: Vec::new(),
         hints: Vec::new(),
     };
     let mut test = Test { args, smoke, objects: Objects(client), report };

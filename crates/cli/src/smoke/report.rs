@@ -16,8 +16,6 @@ pub(super) struct Report {
     pub(super) started: String,
     pub(super) steps: Vec<Step>,
     pub(super) nodes: Vec<NodeReport>,
-    /// Objects and instances that are still there.
-    pub(super) left: Vec<String>,
     /// Conditions and events that say why a step failed.
     pub(super) hints: Vec<String>,
 }
@@ -49,9 +47,9 @@ pub(super) struct NodeReport {
 }
 
 impl Report {
-    /// Whether everything went well and nothing is left.
+    /// Whether every step went well; the last one is that nothing is left.
     pub(super) fn has_passed(&self) -> bool {
-        self.left.is_empty() && self.steps.iter().all(|step| step.error.is_none())
+        self.steps.iter().all(|step| step.error.is_none())
     }
 
     /// The report in Markdown, as issues show it.
@@ -90,13 +88,11 @@ impl Report {
                 at(node.pod_running)
             );
         }
-        for (title, lines) in [("Still there", &self.left), ("What was said", &self.hints)] {
-            if !lines.is_empty() {
-                let _ = writeln!(text, "\n{title}:\n");
-            }
-            for line in lines {
-                let _ = writeln!(text, "- {}", line.replace('\n', " "));
-            }
+        if !self.hints.is_empty() {
+            text.push_str("\nConditions and events:\n\n");
+        }
+        for hint in &self.hints {
+            let _ = writeln!(text, "- {}", hint.replace('\n', " "));
         }
         text
     }
@@ -121,17 +117,16 @@ mod tests {
             started: "2026-11-18T16:00:00Z".into(),
             steps: vec![Step { name: "nodes".into(), seconds: 41.25, error: None }],
             nodes: vec![NodeReport { launched: Some(3), ..NodeReport::default() }],
-            left: Vec::new(),
             hints: Vec::new(),
         }
     }
 
     #[test]
-    fn a_report_has_passed_only_if_every_step_did_and_nothing_is_left() {
+    fn a_report_has_passed_only_if_every_step_did() {
         assert!(report().has_passed());
         assert!(report().markdown().starts_with("# Karpenter smoke test: passed\n"));
-        let left = Report { left: vec!["instance i-1".into()], ..report() };
-        assert!(!left.has_passed() && left.markdown().contains("- instance i-1\n"));
+        let said = Report { hints: vec!["event of a:\nno capacity".into()], ..report() };
+        assert!(said.has_passed() && said.markdown().ends_with("\n- event of a: no capacity\n"));
         let mut failed = report();
         failed.steps[0].error = Some("no | node\ncame".into());
         assert!(!failed.has_passed());

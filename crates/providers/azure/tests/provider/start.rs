@@ -1,4 +1,4 @@
-//! What the start waits for, and how old what is known of Azure is.
+//! Start of the provider: it waits for sizes only, and metrics tell how old everything else is.
 
 use api::names::metrics::azure::DATA_REFRESHED;
 use api::nodepool::NodePool;
